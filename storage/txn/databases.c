@@ -1,7 +1,7 @@
 /*
  * Logical databases. Each has an id that is part of its items and of their hashes; a flush gives
- * the database a new id, a swap exchanges two. So either is one journal record, and touches no
- * item: items whose id is no longer in the map are dead, wherever they are found.
+ * the database a new id, a swap exchanges two. So either is one operation in the journal, and
+ * touches no item: items whose id is no longer in the map are dead.
  *
  * A transaction may mix flushes and swaps with changes of keys, in any order. While it runs, it has
  * an arrangement of its own: which place, the contents of which database, each logical database
@@ -14,9 +14,9 @@
  * Invariants
  * 1. Each of the store's places that is no longer shown was flushed, and exactly as many new ones
  *    are shown in their stead.
- * 2. A void write to one of the store's places is committed nevertheless, as a deletion, if others
- *    remain: its value may live on under another name in another place, and the dead item must not
- *    free the value's extents.
+ * 2. A void write to one of the store's places is committed nevertheless, as a deletion, if other
+ *    writes remain: a large value may live on under another name in another place, and the dead
+ *    item must not free its runs.
  */
 #include "storage/txn/databases.h"
 

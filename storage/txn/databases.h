@@ -23,8 +23,8 @@ void databases_settle(struct store_txn *txn);
 uint64_t databases_change(struct store_txn *txn, uint64_t commit);
 /* An id that no logical database has any more: its items are garbage. */
 bool databases_is_dead(const struct store *store, uint32_t id);
-/* An id that was in use once, or 0. A page that held such items and is reused is written over
- * without them: after a power failure in between, an item may be torn. */
+/* An id that was in use once, or 0. The page of such an item may be reused and overwritten: after a
+ * power failure in between, the item may be torn. */
 bool databases_is_past(const struct store *store, uint32_t id);
 /* Logical database of an id, or -1. */
 int databases_logical(const struct store *store, uint32_t id);

@@ -12,9 +12,9 @@
  *   3. extents.lock
  *   4. store_lock_mutex
  *   5. throttle_lock
- *   6. leaves: journal.lock, arena.lock, a worker's inbox_lock, maintenance_lock,
- *      dropped_trees_lock
- * Only eviction takes a lock out of this order, with trylock.
+ *   6. journal.lock, then the locks of observers of changes (change.c)
+ *   7. leaves: arena.lock, a worker's inbox_lock, maintenance_lock, dropped_trees_lock
+ * Only the eviction of frames takes a lock out of this order, with trylock.
  *
  * The states of a transaction are drawn in txn_state.h.
  */
@@ -55,7 +55,7 @@ struct key_lock {
     uint64_t hash;
     uint16_t partition;
     bool exclusive;
-    bool granted; /* no entry ahead blocks it; or it is refused, and only has to leave the queue */
+    bool granted; /* in turn; or not waited for: refused, or kept for a hand-off */
     bool in_turn; /* granted because it was its turn */
     struct {
         struct key_lock *next_bucket; /* first of the next key's queue */
@@ -99,7 +99,7 @@ struct partition {
 
 enum write_kind { WRITE_PUT, WRITE_DELETE };
 
-/* A large value to be written: the remaining runs of `base`, with patches over them (extent.c). */
+/* A large value to be written: `base` with patches over it (extent_write.c). */
 struct large_write {
     uint64_t length;
     const struct format_root *base; /* a copy of the old root, or NULL */
@@ -238,8 +238,8 @@ struct store_txn {
     enum txn_again again;
     enum txn_prefetch_run prefetch_run;
     enum store_result failure; /* to be returned once nothing is pending any more */
-    _Atomic uint32_t
-        waits; /* loads, lock grants, extent writes, throttle; one more during an attempt */
+    _Atomic uint32_t waits;    /* loads, locks, extent writes, the maintenance thread, a hand-off,
+                                  store_resume; one more during an attempt */
 
     /* Flags that may be set in several of those states. */
     bool throttled;       /* in store->throttled, under its lock: one of `waits` */
@@ -248,7 +248,7 @@ struct store_txn {
     bool leaves_no_trace; /* its reads do not count as accesses */
     /* Results of its last attempt or prefetch run. */
     bool starved;      /* no frame was available */
-    bool found_absent; /* as a prefetch run, it has started a read */
+    bool found_absent; /* the prefetch run missed a page */
 
     uint32_t prefetch_runs;
     TAILQ_ENTRY(store_txn) of_unprefetched;
@@ -258,10 +258,10 @@ struct store_txn {
     int64_t room_since_ms; /* start of its wait for room on disk; 0: it does not wait */
     uint8_t used_space, used_slot;
     uint32_t used_page; /* the item whose access was counted last; 0: none */
-    uint64_t shown;
+    uint64_t shown;     /* the newest commit that its result depends on */
     uint64_t locked[2]; /* partitions whose locks this attempt holds */
     uint64_t more[2];   /* partitions to lock besides those of its keys */
-    bool more_has_keys; /* and those, too */
+    bool more_has_keys; /* `more` includes the partitions of its keys */
     uint64_t attempt;   /* see store_attempt */
 
     struct write *writes;
@@ -280,8 +280,8 @@ struct store_txn {
     _Atomic uint32_t ungranted; /* key locks not granted yet */
     struct key_lock handoffs; /* the key that was handed off to it; txn NULL: none, or no longer */
     struct store_reader *readers; /* opened by this run */
-    int stage_error;              /* to be returned once the writes in flight are complete */
-    struct whole *wholes;         /* large values being collected for store_load */
+    int stage_error; /* enum store_result: returned once the extent writes in flight are done */
+    struct whole *wholes; /* large values being collected for store_load */
     struct tree_txn trees;
     uint32_t leavings; /* how often load_leave_pages was called */
 
@@ -325,14 +325,12 @@ struct store_worker {
     int fd;
     TAILQ_HEAD(, store_txn) unprefetched;
     uint32_t prefetched;        /* transactions in PREFETCH_RUN_DONE */
-    uint32_t prefetch_run_luck; /* how often continued prefetch runs found another missing page
-                                   recently */
-    struct load *low_priority, *low_priority_last; /* reads needed only by writers, not submitted to
-                                                      the queue yet (load.c) */
-    uint32_t low_priority_reads;                   /* those in flight */
+    uint32_t prefetch_run_luck; /* decides whether a prefetch run is repeated (prefetch_run.c) */
+    struct load *low_priority, *low_priority_last; /* low-priority reads held back (load.c) */
+    uint32_t low_priority_reads;                   /* low-priority reads in flight */
     struct store_txn *free_txns;
     struct store_txn *ready, *ready_last;           /* to be attempted by this thread */
-    struct store_txn *handed_off, *handed_off_last; /* likewise, attempted before those */
+    struct store_txn *handed_off, *handed_off_last; /* likewise, before `ready` */
     bool answers;                                   /* inside store_run_handoffs */
     uint32_t steps;    /* made by requests; only compared with itself */
     uint64_t attempts; /* begun by its requests */
@@ -340,7 +338,7 @@ struct store_worker {
     bool polling;
     bool stopping;                            /* being detached: starts no work of its own */
     uint32_t removals[STORE_BY_EVICTION + 1]; /* in progress, by cause (removal.c) */
-    uint64_t removal_bytes;                   /* of the removals' long keys */
+    uint64_t removal_bytes;                   /* of long keys read by removals in progress */
     int64_t unreported_bytes; /* change of its transactions' memory since the last report */
     struct unreadable_name unreadable[EXPIRED_NOTES]; /* the most recent ones, a ring */
     uint32_t unreadable_count;
@@ -363,7 +361,7 @@ struct deferred_free { /* free.c: runs to free once `commit` is durable and no r
     struct format_extent extents[];
 };
 
-/* A reader of a version that does not hold the key's lock: runs given up since then stay
+/* A reader that does not hold the key's lock. The runs of the version that it reads stay
  * allocated. */
 struct run_reader {
     LIST_ENTRY(run_reader) link;
@@ -404,7 +402,7 @@ struct store {
     uint32_t observer_count;           /* likewise; read at every commit */
     struct observer observers[STORE_OBSERVER_MAX];
     LIST_HEAD(, store_snapshot)
-    snapshots; /* open ones; changed under those locks and extents.lock */
+    snapshots; /* open ones; changed under all partitions' locks and extents.lock */
 
     struct store_worker **workers;
     uint32_t worker_count;
@@ -447,10 +445,10 @@ struct store {
     LIST_HEAD(, run_reader) readers;                /* under extents.lock */
     LIST_HEAD(, store_upload) open_uploads;         /* likewise */
     _Atomic uint32_t upload_pages;                  /* frames held by uploads */
-    _Atomic int64_t apart_bytes; /* memory of spans beyond those frames (run_write.c) */
+    _Atomic int64_t apart_bytes; /* memory of runs being written outside the cache (run_write.c) */
 
-    /* Runs and collections that two items named in the scan at the start: the end of one item does
-     * not free them. */
+    /* Runs and collections that two items named in the scan at the start: deleting one of the items
+     * does not free them. */
     struct number_list disputed_runs;        /* first pages; under extents.lock */
     struct number_list disputed_collections; /* ids; not changed while workers run */
 
@@ -466,7 +464,7 @@ struct store {
     bool maintenance_stop, maintenance_asked;
     _Atomic int64_t grow_retry_ms; /* next attempt to grow after ENOSPC */
     _Atomic bool sweep_asked;      /* items of flushed databases are still in the index */
-    bool sweeping;                 /* of the maintenance thread, with its position */
+    bool sweeping;                 /* the maintenance thread's, like its position */
     uint32_t sweep_partition, sweep_segment;
 
     _Atomic uint64_t segments_reclaimed;
@@ -479,7 +477,7 @@ struct store {
     uint64_t recovered_items, recovered_commits, recovery_ms;
 };
 
-/* ---- store.c ---- */
+/* ---- look-up ---- */
 
 static inline struct partition *engine_partition(struct store *store, uint32_t slot)
 {

@@ -1,20 +1,20 @@
 /*
- * Key locks: parked transactions stand in a lock queue for each of their keys.
+ * Key locks: a queued or parked transaction is in the lock queue of each of its keys.
  *
  * Invariants
- * 1. A transaction that runs while others are parked either conflicts with none of them, or stands
- *    first (with other readers) in the queues of all its keys.
+ * 1. A transaction runs only if it conflicts with no transaction in a lock queue, or if its locks
+ *    are all in turn.
  * 2. A queue begins with the locks in turn (one exclusive, or several shared, or all of one
  *    transaction); the waiting ones follow in order of arrival. Locks of one transaction are
- *    adjacent. No step walks a queue: it may hold a command of every client.
+ *    adjacent. A queue may hold a command of every client, so only refusal walks it, and a
+ *    hand-off the part in turn.
  * 3. A transaction requests the locks of all its keys at one instant, under the locks of all their
  *    partitions. So all queues agree on the order of any two transactions, and deadlock is
  *    impossible.
- * 4. The exception is a transaction that was handed a key (lock_handoff.c). It has the lock of that
- *    key first, and of those that were kept for it, next after the transaction that hands off,
- *    which holds them; it requests the rest when it comes to run. There it goes ahead of all that
- *    do not run yet, and so waits only for transactions that have all their locks (`ungranted` is
- *    0) and wait for no other.
+ * 4. The exception is a transaction that was handed a key (lock_handoff.c). It follows the
+ *    transaction that hands off in the queues of that key and of the keys kept for it; it requests
+ *    the other locks at its first attempt. There it goes ahead of all transactions that do not run
+ *    yet, and so waits only for transactions that have all their locks (`ungranted` is 0).
  */
 #include "storage/txn/key_locks.h"
 
@@ -290,8 +290,8 @@ static bool hold_up(struct store_txn *txn)
     return false;
 }
 
-/* Ahead of all but those that run already. A transaction that is in turn here but waits elsewhere
- * may wait for this one there, a deadlock: it loses its turn. */
+/* Enqueues ahead of all transactions but those that run already. One that is in turn here but waits
+ * in another queue may wait for this transaction there, a deadlock: it loses its turn. */
 static void enqueue_ahead(struct partition *partition, struct key_lock *key_lock,
                           struct store_worker *from)
 {
@@ -335,7 +335,7 @@ void key_locks_hand_off(struct store_txn *txn, const struct store_key *key,
     }
 }
 
-/* Granted at once: the handed-off transaction waits for no other here before it is attempted. */
+/* Granted at once: the transaction waits for the handed-off key only, until its first attempt. */
 void key_locks_keep(struct store_txn *txn, uint32_t index, struct store_worker *from)
 {
     assert(index < txn->request->key_count && index < txn->key_lock_capacity);
@@ -381,7 +381,7 @@ void key_locks_request_ahead(struct store_txn *txn, struct store_worker *from)
     leave_handoffs(txn, from);
 }
 
-/* A refused transaction waits for nothing in this queue; it leaves it when it is finished. */
+/* A refused transaction does not wait in this queue any more; it leaves it when it is finished. */
 void key_locks_refuse_waiting(struct store_txn *txn)
 {
     for (uint32_t i = 0; i < txn->key_lock_count; i++) {

@@ -16,12 +16,13 @@ STORE_MUST_CHECK bool key_locks_reserve(struct store_txn *txn);
 STORE_MUST_CHECK bool
 key_locks_request(struct store_txn *txn); /* queues all keys; false: no memory */
 void key_locks_release(struct store_txn *txn, struct store_worker *from);
-/* Makes it the next holder of this key; the partition's lock is held. */
+/* Makes the transaction the next holder of this key; the partition's lock is held. */
 void key_locks_hand_off(struct store_txn *txn, const struct store_key *key,
                         struct store_worker *from);
-/* Likewise for its key of this index. The memory was reserved. */
+/* Likewise for its key with this index. key_locks_reserve was called before. */
 void key_locks_keep(struct store_txn *txn, uint32_t index, struct store_worker *from);
-/* Then requests the locks of its other keys, ahead of all transactions that do not run yet. */
+/* After a hand-off: requests the locks of its other keys, ahead of all transactions that do not run
+ * yet. */
 void key_locks_request_ahead(struct store_txn *txn, struct store_worker *from);
 
 #endif

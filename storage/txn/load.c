@@ -2,11 +2,12 @@
  * Reading pages into the cache.
  *
  * Invariants
- * 1. A frame in state LOADING has exactly one read in flight, which holds a reference.
+ * 1. A frame in state LOADING has exactly one read, in flight or held back, which holds a
+ * reference. Only load_blocking reads without one, while it holds the page file's lock.
  * 2. Every waiter on a frame counts once in its transaction's `waits`, and holds a pin.
  * 3. Items are verified once, when their page arrives; a damaged one is marked in the frame, so
  *    that it is never served.
- * 4. At most LOW_PRIORITY_READS_MAX low-priority reads, those that only a write needs, are in
+ * 4. At most LOW_PRIORITY_READS_MAX low-priority reads, for writers and prefetch runs, are in
  * flight per worker: that many keep a device busy, and more would only delay every GET. While some
  * are held back, others are in flight, and each completion submits one.
  */
@@ -29,7 +30,7 @@ struct load {
     struct disk_op op;
     struct page_file *file;
     struct store_worker *worker;
-    struct load *next; /* in the list of those held back */
+    struct load *next; /* in the list of reads held back */
     bool low_priority;
     struct store_txn
         *prefetch_run; /* whose miss began the read, with its generation then; or NULL */
@@ -39,7 +40,7 @@ struct load {
     struct iovec vectors[PAGE_FILE_BATCH_PAGES];
 };
 
-/* By some thread: a mutex does not tell which one. */
+/* By any thread: a mutex does not tell which one. */
 static bool is_locked(struct page_file *file)
 {
     if (pthread_mutex_trylock(&file->lock) != 0)

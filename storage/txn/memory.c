@@ -1,10 +1,11 @@
 /*
  * The memory account: how many page frames fit beside all other memory of the process.
  *
- * The maintenance thread measures the process ten times a second (options.process_bytes). In
- * between, code that takes or gives back much memory reports it (store_note_memory), and measures
- * in the maintenance thread's place when that is late: it may be waiting for a lock. Without
- * process_bytes, the sum of index, tables and buffers is used.
+ * The maintenance thread measures the process (options.process_bytes), at least ten times a second.
+ * In between, code that allocates or frees much memory reports it (store_note_memory), and measures
+ * itself if the maintenance thread is late: that may be waiting for a lock. Without process_bytes,
+ * the sum of index, tables, buffers and reports is used.
+ *
  * Memory pressure first takes frames, whose memory goes back to the system. It takes keys, or new
  * commands, only where memory that cannot be freed leaves too little for frames.
  */
@@ -15,17 +16,17 @@
 #include "storage/txn/load.h"
 
 #define FRAMES_LEAST 256u
-#define LEAST_SHARE 32u       /* of the memory that frames get in any case */
+#define LEAST_SHARE 32u       /* frames get this share of memory in any case */
 #define INDEX_SHARE 8u        /* a smaller index is not worth evicting keys for */
-#define RESERVE_SHARE 8u      /* of memory, for what is taken without asking */
-#define KEPT_MOST (24u << 20) /* of that and promises together, as of 64 MB */
+#define RESERVE_SHARE 8u      /* of memory, for allocations without store_has_memory */
+#define KEPT_MOST (24u << 20) /* bound of that and store_promise_memory together */
 #define OVER_SHARE 16u        /* less than this share for frames is too little */
-#define SLACK_SHARE 32u       /* reserve for what the process takes between two measurements, */
-#define SLACK_BYTES (2 << 20) /* at least this much even of a small memory */
+#define SLACK_SHARE 32u       /* reserve for what the process takes between two measurements: */
+#define SLACK_BYTES (2 << 20) /* this share of memory, plus this much */
 #define MEASURE_MS                                                                                 \
     10             /* while the maintenance thread is busy; at rest it wakes ten times a second */
 #define LATE_MS 30 /* then the thread that reports growth measures */
-#define SHRINK_STEP 16u /* frames of a page file at a time */
+#define SHRINK_STEP 16u /* frames evicted from a page file at a time */
 
 /* The counted memory that cannot be freed. */
 static uint64_t fixed_bytes(struct store *store, uint64_t *index_total)
@@ -119,7 +120,7 @@ void store_set_memory(struct store *store, uint64_t memory_bytes)
     maintenance_ask(store);
 }
 
-/* Where a policy allows eviction, keys are being evicted; unless no evictable key was found. */
+/* If the policy allows eviction, keys are evicted first: memory is over only when none is left. */
 bool store_is_over_memory(const struct store *store)
 {
     return atomic_load_explicit(&store->over_memory, memory_order_relaxed) &&

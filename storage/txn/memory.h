@@ -4,10 +4,10 @@
 
 #include "storage/txn/engine.h"
 
-void engine_adjust_memory(struct store *store); /* sets the limit of frames: what all else leaves */
+void engine_adjust_memory(struct store *store); /* measures, and sets the limit of frames */
 /* The store itself has grown: frames make room before the next measurement. Takes no locks. */
 void memory_note_growth(struct store *store, uint64_t bytes);
-/* Measures at intervals and evicts frames beyond the limit. No page file's lock is held. */
+/* Measures if it is due, and evicts frames beyond the limit. No page file's lock is held. */
 void memory_keep(struct store *store);
 
 #endif

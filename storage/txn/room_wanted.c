@@ -1,8 +1,9 @@
 /*
  * Requests for room, on disk or in memory, that eviction has to make (evict.c).
  *
- * Invariant: a size class in which room is wanted has its bit in the eviction of the partition (or
- * of the extents), and the worker that wanted it has evict_due set, until evict_step has searched.
+ * A size class in which room is wanted has its bit in `wanted` of the partition's (or the extents')
+ * eviction, until evict_step of any worker takes it. evict_due of the worker that wants room makes
+ * it call evict_step.
  */
 #include "storage/txn/room_wanted.h"
 

@@ -7,7 +7,8 @@
 /* Requests room in a size class of the page file, whose lock is held. False: no eviction
  * can make any. */
 bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t size_class);
-/* Index and buffers leave too little memory for frames: evict keys, or refuse new ones. */
+/* Index and buffers leave too little memory for frames: makes all workers evict keys, if the policy
+ * allows it. */
 void evict_for_memory(struct store *store);
 
 /* The bit of a class in struct eviction's `wanted` and `barren`. */

@@ -12,7 +12,7 @@
 
 #define BLOCK_SIZE 16384u
 #define NOTE_STEP (256u << 10)    /* smaller changes of a worker's transactions are not reported */
-#define ALWAYS_BYTES (256u << 10) /* a transaction takes as much without asking */
+#define ALWAYS_BYTES (256u << 10) /* a transaction may take so much unchecked */
 
 struct memory_block {
     struct memory_block *next;

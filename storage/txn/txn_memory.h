@@ -11,7 +11,7 @@
  * own. */
 struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block *blocks);
 void txn_memory_free(struct store_txn *txn, struct memory_block *blocks);
-/* Keeps the first block: a reused transaction rarely needs another. */
+/* Frees all blocks but the first: a reused transaction rarely needs another. */
 void txn_memory_release(struct store_txn *txn);
 /* Whether there is memory to double the transaction's writes. */
 bool txn_memory_for_writes(const struct store_txn *txn);

@@ -18,7 +18,7 @@ const uint16_t txn_state_next[TXN_STATES] = {
     [TXN_SUSPENDED] = TO(READY),
 };
 
-/* In the free list a transaction keeps nothing of its last request. */
+/* A free transaction keeps nothing of its last request. */
 static void check_free(const struct store_txn *txn)
 {
     assert(txn->hold == HOLDS_NOTHING && txn->key_lock_count == 0 && !txn->handoffs.txn);

@@ -14,7 +14,7 @@
  *
  *   RUNNING --store_pause--> PAUSED --store_go_on--> RUNNING
  *
- *   FREE        in its worker's free list, or taken from it by txn_begin
+ *   FREE        in its worker's free list, or just taken from it by request_new_txn
  *   REGISTERED  a registered waiter: it has no key locks, and waits for a hand-off (lock_handoff.c)
  *   HANDED_OFF  handed a key, ready for its first attempt, which requests the other key locks
  *   QUEUED      not run yet, except as a prefetch run: it waits for the store lock or for its keys
@@ -29,9 +29,9 @@
  * 1. Only its own thread changes its state, except for the moves to HANDED_OFF and READY: the
  *    thread that takes `waits` to 0 makes these, and has the transaction to itself until it is in
  *    the list.
- * 2. A transaction that is not FREE, REGISTERED, HANDED_OFF or QUEUED has run at least once. If it
- *    names keys and is PAUSED, PARKED or SUSPENDED, or READY after one of these, it holds their
- *    locks; one that is QUEUED for keys waits in their lock queues.
+ * 2. A transaction that names keys holds their locks while it is PAUSED, PARKED or SUSPENDED, or
+ *    READY after PARKED or SUSPENDED, unless memory for them ran out and it is about to fail. One
+ *    that is QUEUED waits in the queues of its keys or in that of the store lock.
  */
 #ifndef VELLUM_STORE_TXN_STATE_H
 #define VELLUM_STORE_TXN_STATE_H

@@ -5,8 +5,8 @@
  * Invariants
  * 1. The thread that takes a transaction's `waits` to 0 puts it into the ready list: once, and
  *    never during an attempt, which counts as one more.
- * 2. A transaction is added to `throttled` only after the maintenance thread was asked, and that
- *    thread wakes all of them after each of its rounds.
+ * 2. After adding a transaction to `throttled`, its thread requests a round of the maintenance
+ *    thread, which wakes all throttled transactions at the end of each round.
  */
 #include "storage/txn/wait.h"
 
@@ -54,7 +54,6 @@ void request_wake(struct store_txn *txn, struct store_worker *from)
     pthread_mutex_unlock(&worker->inbox_lock);
 }
 
-/* `here`: this thread's queue, or NULL. A worker inside store_poll needs no notification. */
 void wait_wake_workers(struct store *store, const struct disk_queue *here)
 {
     pthread_mutex_lock(&store->maintenance_lock);
@@ -80,7 +79,7 @@ bool request_holds(const struct store_txn *txn, uint32_t partition)
 
 #define MANY_KEYS 64
 
-/* Further keys of a request of very many add nothing then. */
+/* Then further keys of a request add no partition. */
 static bool locks_all(const struct store_txn *txn)
 {
     uint32_t locked =
@@ -88,7 +87,7 @@ static bool locks_all(const struct store_txn *txn)
     return locked == txn->store->partition_count;
 }
 
-/* Many keys are looked through once only: txn->more has their partitions then. */
+/* The partitions of many keys are collected once: later attempts find them in txn->more. */
 static void lock_those_of_keys(struct store_txn *txn)
 {
     struct store *store = txn->store;

@@ -12,8 +12,8 @@ void request_wait(struct store_txn *txn); /* one more thing to wait for */
 void request_wake(struct store_txn *txn, struct store_worker *from);
 void request_notify(struct store_worker *worker); /* makes its eventfd readable */
 void engine_wake_workers(struct store *store);
-/* here: the queue whose completions this thread is processing, or NULL; a worker inside store_poll
- * is awake already. */
+/* Notifies all workers, except the one whose completions (of queue `here`, or NULL) this thread is
+ * processing inside store_poll: it is awake. */
 void wait_wake_workers(struct store *store, const struct disk_queue *here);
 
 void request_lock(struct store_txn *txn);
@@ -22,9 +22,9 @@ bool request_holds(const struct store_txn *txn, uint32_t partition);
 /* STORE_WAIT: the run must end; its next run begins with this lock too. */
 STORE_MUST_CHECK enum store_result request_lock_too(struct store_txn *txn, uint32_t partition);
 
-void maintenance_ask(struct store *store); /* there is work */
+void maintenance_ask(struct store *store); /* requests a round of the maintenance thread */
 void sweep_ask(struct store *store);       /* dead items are in the index */
-/* The transaction waits until the maintenance thread or the journal has made progress. */
+/* The transaction waits until the maintenance thread has finished a round. */
 void maintenance_throttle(struct store_txn *txn);
 void maintenance_release(struct store *store); /* wakes all throttled transactions to try again */
 
