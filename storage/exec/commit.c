@@ -6,7 +6,7 @@
  *    after it nothing can fail or wait.
  * 2. The locks of all partitions concerned are held from the first look-up to the last change, so
  *    that no other transaction sees half of it.
- * 3. A page is written back only after its frame's newest commit is durable (maintenance.c), and
+ * 3. A page is written back only after its frame's newest commit is durable (writeback.c), and
  *    the journal is kept until the page is durable: so each slot's newest version is always in one
  *    of the two.
  */
@@ -86,8 +86,8 @@ static enum store_result prepare_put(struct store_txn *txn, struct page_file *fi
     return commit_hold(txn, file, &write->new_frame);
 }
 
-/* Keeps copies of what the old item refers to and is freed with it: a large value, a collection,
- * the bytes of a long key. */
+/* Copies the old item's references to what is freed with it: a large value, a collection, the bytes
+ * of a long key. */
 static enum store_result keep_roots(struct store_txn *txn, struct write *write,
                                     const struct format_item *old)
 {
@@ -312,7 +312,7 @@ static struct format_item *slot_memory(struct page_file *file, uint32_t frame, u
     return (struct format_item *)(arena_memory(file->arena, frame) + slot * size);
 }
 
-/* Takes the old item out of the counters. */
+/* Removes the old item from the counters and the expiry table. */
 static void uncount_old(struct partition *partition, const struct write *write,
                         const struct format_item *old)
 {
@@ -437,7 +437,8 @@ static bool is_same_root(const struct format_root *a, const struct format_root *
            memcmp(a, b, sizeof *a + a->count * sizeof(struct format_extent)) == 0;
 }
 
-/* A cell of the writes' table, which is not used for look-ups by name any more, but for bases. */
+/* A cell of the writes' table, which from free_replaced on finds writes by their base, not by key.
+ */
 static uint32_t *base_cell(const struct store_txn *txn, const struct format_root *root)
 {
     uint32_t mask = txn->write_table_size - 1;

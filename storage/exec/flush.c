@@ -1,6 +1,6 @@
 /*
- * Frees the space of flushed databases at the commit. When no key is left at all, the dead items'
- * space is freed at once; otherwise the maintenance thread sweeps (sweep.c).
+ * Frees the space of flushed databases at the commit. If no key is left at all and no snapshot is
+ * open, the dead items' space is freed at once; otherwise the maintenance thread sweeps (sweep.c).
  */
 #include "storage/exec/flush.h"
 

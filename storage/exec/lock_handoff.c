@@ -2,7 +2,7 @@
  * Lock hand-off: requests that wait until one of their keys is handed to them.
  *
  *     run --store_wait_register--> finished; registered waiter --store_hand_off--> ready --> run
- *                                  '--store_wait_cancel--> forgotten
+ *                                  '--store_wait_cancel--> freed
  *
  * Invariants
  * 1. The transaction of a registered waiter waits for one thing, the hand-off, and has no key
@@ -10,11 +10,11 @@
  *    finished.
  * 2. It belongs to its own thread, with two exceptions: store_hand_off, called at most once, and
  *    store_hand_off_also, once per key, each by a thread that holds the lock of the key's
- *    partition. Its own thread reads what these have left under the locks of all its keys.
- * 3. After the hand-off it has the lock of that key, next after the transaction that handed it off:
- *    so no other comes in between. The same holds for keys that were kept for it. It requests the
- *    locks of the other keys when it is attempted, since this takes partition locks that the thread
- *    handing off does not hold (key_locks.c).
+ *    partition. Its own thread reads their results under the locks of all its keys' partitions.
+ * 3. After the hand-off it is next in the key's lock queue, after the transaction that handed it
+ *    off: so no other comes in between. The same holds for keys that were kept for it. It requests
+ * the locks of the other keys when it is attempted, since this takes partition locks that the
+ * thread handing off does not hold (key_locks.c).
  */
 #include "storage/txn/engine.h"
 
@@ -74,7 +74,7 @@ void store_hand_off_also(struct store_request *request, uint32_t index, struct s
         key_locks_keep(request->registered_waiter, index, from);
 }
 
-/* Waiters that one of these hands a key to run in the same loop. */
+/* A waiter to which one of these hands a key runs in the same loop. */
 void store_run_handoffs(struct store_worker *worker)
 {
     if (!worker->handed_off || worker->answers)

@@ -8,9 +8,9 @@
  *    --prefetch_run_begin--> [LISTED --prefetch_run_more-->] ACTIVE --> DONE
  *    --prefetch_run_resume--> ACTIVE ..., and from LISTED or DONE prefetch_run_end leads back to
  *    NONE. All of this happens on the transaction's own thread.
- * 2. At most window() of a worker's transactions are in PREFETCH_RUN_DONE, so that the pages they
- *    have read are still in memory at their turn. The others are in worker->unprefetched, in order
- *    of arrival.
+ * 2. A transaction makes its first prefetch run only while fewer than window() of its worker's are
+ *    in PREFETCH_RUN_DONE, so that the pages they have read are still in memory at their turn. The
+ *    others are in worker->unprefetched, in order of arrival.
  */
 #include "storage/exec/prefetch_run.h"
 

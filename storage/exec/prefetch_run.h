@@ -4,12 +4,12 @@
 
 #include "storage/txn/engine.h"
 
-/* Called for a queued transaction, with its partitions' locks held: makes a prefetch run, now or
- * later. */
+/* For a queued transaction, whose partitions' locks are held: makes a prefetch run, now or later.
+ */
 void prefetch_run_begin(struct store_txn *txn);
 void prefetch_run_end(struct store_txn *txn); /* its real run begins */
 void prefetch_run_more(
-    struct store_worker *worker); /* begins those that were over the limit; no locks held */
+    struct store_worker *worker); /* begins listed ones, up to the limit; no lock is held */
 /* A page that its prefetch run missed has arrived; called by its worker, without locks. */
 void prefetch_run_resume(struct store_txn *txn);
 

@@ -17,7 +17,7 @@
 enum stage {
     AT_START,
     TO_NODE,  /* the node's first lines are prefetched */
-    TO_ENTRY, /* likewise, of the leaf that contains the entry */
+    TO_ENTRY, /* the entry's lines in the leaf are prefetched */
 };
 
 struct way {

@@ -5,8 +5,8 @@
  * 1. From opening to closing, a reader is in store->readers, which keeps the runs of its version
  *    from being reused (free.c).
  * 2. Between two calls of store_reader_next the frames of one extent are referenced, or the piece
- *    is a private copy: the latter when readers pin too much of the cache, or the extent was read
- *    bypassing it.
+ *    is a private copy: the latter when readers pin too much of the cache, or the request has
+ *    switched to blocking mode.
  *
  *     IDLE --next: request--> LOADING --done--> LOADED --next--> handed out, IDLE ...
  *                                          (a request that needs no wait goes straight through)

@@ -4,8 +4,8 @@
 
 #include "storage/txn/engine.h"
 
-/* Opens a reader of the value with this root (it is copied) that no run owns. Something else must
- * keep the runs that commits after `seen` have given up. */
+/* Opens a reader, owned by no run, of the value with this root, which is copied. From then on the
+ * runs that commits after `seen` give up stay allocated; the caller ensures that none was freed. */
 STORE_MUST_CHECK enum store_result reader_open_root(struct store_worker *worker,
                                                     const char *root_bytes, uint32_t length,
                                                     uint64_t seen, struct store_reader **reader);

@@ -1,6 +1,6 @@
 /*
- * Deleting expired items, and evicting items: each by a transaction of its own; another one reads
- * the key from the page before.
+ * Deletes expired items, and evicts items: each by two transactions, of which the first reads the
+ * key from the item's page, and the second deletes it.
  *
  * Invariant: removals[cause] of a worker counts its removals in progress.
  */
@@ -45,8 +45,8 @@ static bool has_expired(const struct format_item *item, int64_t now_ms)
     return expires != STORE_NO_EXPIRY && expires < now_ms;
 }
 
-/* Whether one of the runs has this size class. For runs named only by nodes the usual class is
- * assumed: that of whole extents. */
+/* Whether one of the runs has this size class. A value with nodes is assumed to have runs of two
+ * classes: one page, for a node, and a whole extent. */
 static bool has_run(struct store *store, const char *at, uint32_t size_class)
 {
     struct format_root root;
@@ -121,7 +121,7 @@ static void deleted(struct store_request *request, enum store_result result)
 
 /* ---- first step: find its key ---- */
 
-/* False: too many long keys are in progress already; the item will be named again. */
+/* False: long keys of removals in progress take too much memory; the item will be named again. */
 static bool count_long_key(struct removal *removal, uint64_t length)
 {
     uint64_t *under_way = &removal->worker->removal_bytes;
@@ -142,7 +142,7 @@ static void note_unreadable(struct store_worker *worker, const struct removal_na
         (struct unreadable_name){(uint16_t)name->slot, name->tag, env_clock_ms()};
 }
 
-/* Otherwise it would be named over and over, and the damage logged each time. */
+/* An unreadable key would be named over and over, and the damage logged each time. */
 static bool is_unreadable(const struct store_worker *worker, const struct removal_name *name)
 {
     uint32_t count = worker->unreadable_count;

@@ -32,12 +32,12 @@
 #include "storage/exec/prefetch_run.h"
 
 #define SUBMIT_EARLY 16u     /* reads */
-#define READY_STEPS 4u       /* per round: they exist to give others a turn */
+#define READY_STEPS 4u       /* steps (store_step) per round: they exist to give others a turn */
 #define READY_MORE 256u      /* per round, after those that were ready when it began */
 #define READY_NSEC 2000000u  /* time for these per round: the clients need time too */
 #define TREE_RERUN_LIMIT 12u /* a descent needs one page per level, one after the other */
 
-/* Without memory for them it fails at its next attempt. */
+/* Without memory for its locks, the transaction fails at its next attempt. */
 static void request_key_locks(struct store_txn *txn)
 {
     if (!key_locks_request(txn))
@@ -131,7 +131,7 @@ uint64_t store_shown(const struct store_txn *txn)
     return txn->shown;
 }
 
-/* Between two steps it keeps only its key locks. */
+/* Between two steps a transaction keeps only its key locks, or the store lock. */
 static void end_step(struct store_txn *txn, bool is_suspended)
 {
     assert(txn->phase == TXN_RUN && txn->write_count == 0);
@@ -215,7 +215,7 @@ static enum store_result run_and_commit(struct store_txn *txn)
     return txn->phase == TXN_BUILD ? commit_step(txn) : commit(txn);
 }
 
-/* At its first attempt; false: it has to wait for others of its keys. */
+/* At the first attempt after a hand-off. False: it waits for the locks of its other keys. */
 static bool take_handoffs(struct store_txn *txn)
 {
     assert(txn->request->registered_waiter == txn && txn->phase == TXN_RUN);
@@ -348,11 +348,12 @@ void request_hold_store_lock(struct store_txn *txn)
     pthread_mutex_unlock(&store->store_lock_mutex);
 }
 
-/* After a first attempt that has to wait it holds its keys, or the store lock. False: no memory. */
+/* Takes the key locks, or the store lock, after a first attempt that has to wait, or for a pause.
+ * False: no memory. */
 static bool hold_place(struct store_txn *txn)
 {
     if (txn->hold != HOLDS_NOTHING)
-        return true; /* it holds them since it has paused */
+        return true; /* since it paused */
     if (txn->request->scope == STORE_SCOPE_KEYS && txn->request->key_count > 0)
         return key_locks_request(txn);
     if (txn->request->scope == STORE_SCOPE_ALL)
@@ -360,7 +361,6 @@ static bool hold_place(struct store_txn *txn)
     return true;
 }
 
-/* Others have their turn until it waits for nothing. */
 static void park(struct store_txn *txn)
 {
     if (txn_state(txn) == TXN_RUNNING)
@@ -443,7 +443,7 @@ static void put_back(struct store_worker *worker, struct store_txn *ready, struc
     worker->ready = ready;
 }
 
-/* Attempts each once; returns whether there is time for more. */
+/* Attempts each ready transaction once; returns whether there is time for more. */
 static bool run_ready_once(struct store_worker *worker, uint64_t end_ns, uint32_t *count)
 {
     struct store_txn *ready = worker->ready, *last = worker->ready_last;
@@ -491,7 +491,8 @@ void request_run_ready(struct store_worker *worker)
 
 /* ---- pausing a long run ---- */
 
-/* Refuses the transactions after the store lock that may be refused; the others stay, in order. */
+/* Refuses the transactions queued for the store lock that may be refused; the others stay, in
+ * order. */
 static void refuse_behind_store_lock(struct store_txn *txn)
 {
     struct store *store = txn->store;

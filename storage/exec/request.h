@@ -7,8 +7,8 @@
 void request_run_ready(struct store_worker *worker);
 struct store_txn *request_new_txn(struct store_worker *worker); /* NULL: out of memory */
 void request_run_again(struct store_txn *txn);
-/* An exclusive request keeps the store lock from now on, even without the partitions' locks, which
- * are held now. */
+/* An exclusive request takes the store lock, which it keeps when it releases the partitions'
+ * locks. */
 void request_hold_store_lock(struct store_txn *txn);
 
 #endif

@@ -23,7 +23,7 @@
 #define LONG_KEYS_SHARE 32u        /* of memory, likewise */
 #define CURSOR_END ((uint64_t)STORE_SLOT_COUNT << INDEX_TAG_BITS)
 
-/* Entries of one step: first named, then loaded, then shown. */
+/* Entries of one step: first collected, then loaded, then shown. */
 struct step {
     struct store_txn *txn;
     uint64_t *entries;

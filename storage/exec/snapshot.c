@@ -12,14 +12,15 @@
  * the snapshot fails with an error.
  *
  * Invariants
- * 1. An item of version <= seen whose database is in the snapshot's own map is in exactly one
- *    place: in the index at or after `position`, in `handed`, in `ready`, or given out.
+ * 1. An item of version <= seen whose database is in the snapshot's own map, unless it is expired
+ *    or damaged, is in exactly one place: in the index at or after `position`, in `handed`, in
+ *    `ready`, or given out.
  * 2. `position` moves only under the lock of the partition it is in, together with the copying of
  *    the items it passes; and a change is reported under the lock of its own partition. So for its
  *    own key, a reader of `position` sees a value as good as the current one.
  * 3. While a snapshot is open only commits remove items from the index: the maintenance thread does
  *    not sweep flushed databases (sweep.c), and a flush of everything leaves them to be swept later
- *    (databases.c). Runs of large values given up meanwhile are not reused (free.c).
+ *    (flush.c). Runs of large values given up meanwhile are not reused (free.c).
  */
 #include "storage/exec/snapshot.h"
 

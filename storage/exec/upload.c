@@ -40,7 +40,7 @@ struct store_upload {
     uint32_t put_length, put_filled; /* of the piece being put; 0: none */
     uint32_t extent_count, node_count;
     struct extent_list extents, nodes; /* its runs; the lists change under extents.lock */
-    struct run_write *piece;           /* being filled; NULL: none */
+    struct run_write *piece;           /* being filled or partly written; NULL: none */
     uint32_t piece_filled;
     uint32_t in_flight;
     bool is_part_written; /* a part of the piece is being written: do not touch its memory */
@@ -124,7 +124,7 @@ static void destroy(struct store_upload *upload)
     free_memory(upload);
 }
 
-/* Checks invariants 2 and 3, and the bounds of the upload's memory. */
+/* Checks invariant 2, and the bounds of the upload's memory. */
 static void check(const struct store_upload *upload)
 {
     if (!storage_checks_enabled())
@@ -310,7 +310,7 @@ static void write_piece(struct store_upload *upload, struct extent_list *runs)
     if (upload->is_part_written)
         return;
     runs->at[runs->count - 1].checksum =
-        extent.checksum; /* the only field that other threads cannot be reading */
+        extent.checksum; /* without extents.lock: other threads read only `page` */
     upload->piece = NULL;
 }
 

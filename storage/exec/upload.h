@@ -8,7 +8,7 @@
  * failed. */
 STORE_MUST_CHECK enum store_result upload_root(const struct store_upload *upload,
                                                const struct format_root **root);
-/* A value reader begins, or stops, to read it: it lives until then. */
+/* A value reader begins, or stops, to read it: until then it is not freed. */
 void upload_hold(struct store_upload *upload);
 void upload_release(struct store_upload *upload);
 /* A commit has put it under a key: its runs belong to the value. */
