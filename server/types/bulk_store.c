@@ -110,7 +110,7 @@ static enum store_result fill(struct call *call, struct bulk_store *bulk_store,
 
 /* ---- steps ---- */
 
-/* The previous run's part has been committed by now. */
+/* If the previous run's step has been committed, continues after it. */
 static void note_steps(struct bulk_store *bulk_store)
 {
     if (store_bulk_load_steps(bulk_store->bulk_load) == bulk_store->steps)

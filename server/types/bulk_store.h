@@ -24,7 +24,7 @@ struct bulk_store {
     struct store_bulk_load *bulk_load; /* NULL: not begun */
     uint64_t steps;                    /* known to be committed */
     size_t at, filled_to;              /* slices: committed, and filled in by the last run */
-    uint8_t type, filled_type;         /* item types */
+    uint8_t type, filled_type;         /* the item's type byte: likewise */
 };
 
 /* Whether the collection is too large to be written in one run. */
@@ -40,7 +40,7 @@ STORE_MUST_CHECK enum store_result bulk_store_go_on(struct call *call,
 STORE_MUST_CHECK enum store_result bulk_store_put(struct call *call, struct bulk_store *bulk_store,
                                                   const struct store_key *key, enum item_type type);
 
-/* To be called when the command's progress is freed. */
+/* Called when the command's progress is freed. */
 void bulk_store_free(struct bulk_store *bulk_store);
 
 #endif

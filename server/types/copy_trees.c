@@ -100,7 +100,7 @@ static enum store_result fill(struct call *call, struct collector *collector)
     return result == STORE_OK ? plant_in(trees, collector) : result;
 }
 
-/* Small collections are written in the transaction itself. */
+/* Small collections are written in one transaction, without a bulk load. */
 static enum store_result write_at_once(struct call *call, const struct collector *collector,
                                        const struct store_item *item, const struct store_key *to)
 {

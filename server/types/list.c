@@ -331,8 +331,8 @@ static enum store_result weigh(struct list *list, uint64_t bound, uint64_t *byte
     return result;
 }
 
-/* The name of Redis's encoding: `quicklist` above its limits, `listpack` again below half of them.
- */
+/* Records the encoding that Redis would use: `quicklist` above its limits, `listpack` again below
+ * half of them. */
 static enum store_result choose_form(struct list *list)
 {
     uint64_t max_bytes, max_count, bytes, count = list_count(list);

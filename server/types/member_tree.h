@@ -23,7 +23,7 @@
 
 #define MEMBER_LONG (64 * 1024)
 
-/* A member as found. It is valid until the next call on its tree. */
+/* A member as found. Its slices are valid until the next call on its tree. */
 struct member {
     struct resp_slice name;
     uint64_t hash;
@@ -34,7 +34,7 @@ struct member {
     struct store_item item;
 };
 
-/* All of these return STORE_OK, or a result to be passed up. */
+/* Callers pass up every result except STORE_OK. */
 
 uint64_t member_hash(const struct call *call, struct resp_slice name);
 
@@ -58,8 +58,8 @@ static inline bool member_is_long(const struct member *member)
     return member->item.large && member->value_len >= MEMBER_LONG;
 }
 
-/* If *found, the cursor is at the member. Otherwise it is at the insert position, and member->hash
- * is set. */
+/* If *found, the cursor is at the member. Otherwise it is at the insert position, and only the hash
+ * and has_namesakes of *member are set. */
 STORE_MUST_CHECK enum store_result member_find(struct call *call, struct store_tree *tree,
                                                struct resp_slice name, struct store_cursor *cursor,
                                                struct member *member, bool *found);

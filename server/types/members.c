@@ -128,7 +128,7 @@ enum store_result members_get_length(struct call *call, struct members *members,
 
 /* ---- changing ---- */
 
-/* For a new member. */
+/* The sequence number of a new member; 0: the order of insertion does not matter. */
 static uint64_t next_sequence(const struct call *call, const struct members *members)
 {
     bool is_ordered = (members->type & (ITEM_BIG | ITEM_INTEGERS)) == 0;
@@ -226,7 +226,7 @@ enum store_result members_insert(struct call *call, struct members *members, uin
                               : result;
 }
 
-/* The member whose name is this entry. */
+/* Removes the member whose name is this entry. */
 static enum store_result packed_remove(struct call *call, struct members *members,
                                        struct packed_entry entry)
 {
@@ -382,7 +382,7 @@ static enum store_result visit_at(struct call *call, struct members *members,
     return result;
 }
 
-/* Up to, but not including, the member with rank `end`. */
+/* Visits the members up to, but not including, the one with rank `end`. */
 static enum store_result each_in_tree(struct call *call, struct members *members,
                                       struct collector *collector, uint64_t end, bool with_values,
                                       member_visit *visit, void *arg)
@@ -486,7 +486,7 @@ enum store_result members_pick(struct call *call, struct members *members,
         return STORE_OK;
     if (count >= 0 && (uint64_t)count >= size)
         return members_each(call, members, collector, true, visit, arg);
-    /* Repeated picks have no order. */
+    /* Picks with repetitions have no order. */
     if (count > 0 && members_are_reordered(members)) {
         enum store_result result = arrange(call, members, collector);
         if (result != STORE_OK)

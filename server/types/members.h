@@ -23,7 +23,7 @@ struct members {
     bool exists;    /* the key existed when it was looked up */
     bool is_changed;
     const struct member *unread; /* members_each: the member whose value the visitor has to read */
-    bool leaves_long;            /* long values are left to the visitor */
+    bool leaves_long;            /* set by the caller: the visitor reads long values itself */
     struct packed packed;        /* if there is no tree */
     struct store_tree *tree;     /* or NULL */
     struct store_item item;      /* as found; a new one has no expiry */
@@ -70,9 +70,8 @@ STORE_MUST_CHECK enum store_result members_remove(struct call *call, struct memb
 /* Writes the changes, if any, and sends the notifications "new", `event` and "del" that apply. */
 STORE_MUST_CHECK enum store_result members_write(struct call *call, struct members *members,
                                                  enum notify_class kind, const char *event);
-/* To be called for each `i` from 0 on in a loop over many members; lets other requests run
- * (call_yield). Does nothing for the packed form: it is small, and its entries may point into a
- * page. */
+/* Called for each `i` from 0 on in a loop over many members; lets other requests run (call_yield).
+ * Does nothing for the packed form: it is small, and its entries may point into a page. */
 STORE_MUST_CHECK enum store_result members_yield(struct call *call, const struct members *members,
                                                  uint64_t i);
 

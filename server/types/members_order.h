@@ -12,9 +12,9 @@
 #include "server/exec/collector.h"
 #include "server/types/members.h"
 
-/* Records up to `most` further members, and sorts all after the last one. Recorded members are kept
- * if the run has to wait. Only if members_are_reordered(), with a table that is empty or belongs to
- * the same members. */
+/* Records up to `most` further members, and sorts them all once the last one is recorded. Recorded
+ * members are kept if the run has to wait. Only if members_are_reordered(), with a table that is
+ * empty or belongs to the same members. */
 STORE_MUST_CHECK enum store_result members_arrange(struct call *call, struct members *members,
                                                    struct collector_order *order, uint64_t most);
 

@@ -15,7 +15,7 @@ struct members_showing {
     enum members_part part;
     bool in_pairs;                    /* each name and value as an array of two */
     const struct scan_filter *filter; /* NULL: any name */
-    struct call *call;                /* both for values that were not read; or NULL */
+    struct call *call;                /* this and the next: to read long values; or NULL */
     struct members *members;
 };
 

@@ -55,7 +55,7 @@ uint32_t prefetch_hints_of(const struct store *store, const struct ahead *ahead,
         return 0;
     if (score_at != 0) {
         struct resp_slice arg = ahead->args[score_at];
-        if (!resp_read_double(arg.data, arg.len, &score)) /* an option: arguments shift */
+        if (!resp_read_double(arg.data, arg.len, &score)) /* an option: positions are shifted */
             return 0;
         prefetch_hints[count] = (struct store_prefetch_hint){.key = ahead->key};
         zset_score_write(prefetch_hints[count++].bytes, score);

@@ -3,7 +3,7 @@
  * then lengths and strings as the type defines them.
  *
  * The input is untrusted: each function that reads validates all that it depends on. Nothing here
- * depends on the store; memory comes from the caller.
+ * depends on the store; decoded values lie in memory that the caller provides.
  */
 #ifndef VELLUM_RDB_H
 #define VELLUM_RDB_H

@@ -9,7 +9,7 @@
 #include "server/types/rdb_write.h"
 
 #define STRING_MAX (512u * 1024 * 1024)
-#define LZF_RATIO_MAX 264 /* the most that three bytes of it can expand to */
+#define LZF_RATIO_MAX 264 /* three compressed bytes expand to at most this: a loose bound */
 
 enum rdb_type {
     TYPE_LINKED_LIST = 1,

@@ -59,7 +59,7 @@ static void put_length(struct resp_writer *out, uint64_t length)
 
 void rdb_put_head(struct resp_writer *out, enum rdb_kind kind, uint64_t count)
 {
-    /* The encodings that every version reads: one string per part; scores in binary. */
+    /* Encodings that all versions since 8 read: one string per part; scores in binary. */
     static const char types[] = {
         [RDB_STRING] = 0, [RDB_LIST] = 1, [RDB_SET] = 2, [RDB_ZSET] = 5, [RDB_HASH] = 4};
     resp_raw(out, &types[kind], 1);

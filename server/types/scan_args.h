@@ -12,12 +12,12 @@ struct scan_filter {
     uint64_t count; /* the number of entries to examine */
 };
 
-/* Whether the pattern matches everything. */
+/* A filter for this pattern, any type, and the default count. */
 struct scan_filter scan_filter(struct resp_slice pattern);
 bool scan_matches(const struct scan_filter *filter, struct resp_slice name);
 
 /* On invalid arguments each replies with Redis's error and returns false. Options begin at
- * argv[first]; TYPE is accepted only if `types` is given. */
+ * argv[first]; TYPE is accepted only with `has_types`. */
 bool scan_read_cursor(struct call *call, struct resp_slice arg, uint64_t *cursor);
 bool scan_read_options(struct call *call, size_t first, bool has_types, struct scan_filter *filter);
 

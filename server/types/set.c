@@ -39,8 +39,8 @@ void set_expect(struct call *call, struct members *set, struct resp_slice first,
         become(set, ITEM_BIG);
 }
 
-/* The longest member, as text, of a set of integers: that of the smallest or the largest integer.
- * In a tree those would have to be searched for; there any length will do. */
+/* The length of the longest member, as text, of a set of integers: the smallest or the largest one.
+ * In a tree they would have to be searched for, so the greatest possible length is assumed. */
 static size_t longest_integer(const struct members *set)
 {
     struct packed_entry first = {.at = 0}, last = packed_end(&set->packed);
@@ -101,7 +101,8 @@ enum store_result set_add(struct call *call, struct members *set, struct resp_sl
     bool is_integer = resp_read_int64(member.data, member.len, &number);
     bool is_first_other = is_integers(set) && !is_integer;
     enum store_result result;
-    /* It is certainly new, and only the position of the first new one matters. */
+    /* The first non-integer is certainly new. It changes the form before it is added, because only
+     * members of a listpack get sequence numbers. */
     if (is_first_other)
         grow_form(call, set, member, is_integer, count, longest_integer(set));
     if (is_integers(set) && is_integer && set->tree == NULL)

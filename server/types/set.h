@@ -20,7 +20,7 @@ static inline enum store_result set_has(struct call *call, struct members *set,
     return members_get(call, set, member, NULL, found);
 }
 
-/* To be called before `count` members are added, of which this is the first. As in Redis, it
+/* Called before `count` members are added, of which this is the first. As in Redis, it
  * decides whether a new set is one of integers, and chooses the large encoding for many members at
  * once. */
 void set_expect(struct call *call, struct members *set, struct resp_slice first, size_t count);

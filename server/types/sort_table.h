@@ -34,7 +34,7 @@ struct sort_table {
     struct collector_order order; /* of an unsorted result */
     bool is_reserved;
     uint64_t weighed, given;
-    uint64_t width, merged, taken; /* sorting: see sort_table.c */
+    uint64_t width, merged, taken; /* of sorting: see invariant 2 */
     struct sort_block *blocks;     /* memory of elements and values */
     struct resp_writer out;        /* the reply's latest elements */
     struct reply_spill spill;      /* and the earlier ones */
@@ -47,11 +47,10 @@ struct sort_table {
     size_t step_end; /* value of out.len at which the step ends */
 };
 
-/* The call's table, created in its first run. NULL: out of memory. To be called once in each run.
- */
+/* The call's table, created in its first run. NULL: out of memory. Call it once in each run. */
 struct sort_table *sort_table_get(struct call *call);
 
-/* Reserves memory for `count` elements. To be called once. */
+/* Reserves memory for `count` elements. Call it only once. */
 STORE_MUST_CHECK enum store_result sort_table_reserve(struct sort_table *table, uint64_t count);
 
 /* Reserves memory for `count` values. Does nothing in later runs. */
@@ -62,7 +61,7 @@ STORE_MUST_CHECK enum store_result sort_table_reserve_values(struct sort_table *
 STORE_MUST_CHECK enum store_result sort_table_copy(struct sort_table *table, struct resp_slice from,
                                                    struct resp_slice *to);
 
-/* To be called after each element: whether sort_table_step() is due. */
+/* After each element: whether sort_table_step() is due. */
 static inline bool sort_table_step_is_full(struct sort_table *table)
 {
     return --table->left == 0 || table->out.len >= table->step_end ||

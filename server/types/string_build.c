@@ -78,7 +78,7 @@ enum store_result string_build_copy(struct call *call, struct string_build *buil
     return STORE_OK;
 }
 
-/* Without trailing zeros. */
+/* The length without trailing zeros. */
 static size_t used_of(const char *bytes, size_t len)
 {
     static const char zeros[1024];

@@ -24,7 +24,7 @@ struct string_build {
 };
 
 /* The call's build, for a result of `length` bytes, which must exceed STRING_SHORT. NULL: out of
- * memory. To be called once in each run. */
+ * memory. Call it once in each run. */
 struct string_build *string_build_get(struct call *call, uint64_t length);
 
 /* Computes `len` bytes of the result at build->at into build->piece, from source build->source on.
@@ -39,7 +39,7 @@ STORE_MUST_CHECK enum store_result string_build_read(struct call *call,
                                                      const struct store_item *item, size_t len,
                                                      char *room, struct store_piece *piece);
 
-/* A string_maker that copies the struct store_item that `arg` points to. */
+/* A string_maker that copies the large struct store_item that `arg` points to. */
 enum store_result string_build_copy(struct call *call, struct string_build *build, size_t len,
                                     void *arg);
 

@@ -5,9 +5,9 @@
 
 #include "server/core/server.h"
 
-/* Up to this length a part of a large value is copied instead of loading the whole value. */
+/* Parts of large values up to this length are copied; for longer ones the whole value is loaded. */
 #define VIEW_COPY_MAX (64 * 1024)
-#define LOADED_SHARE 4 /* of memory for such copies */
+#define LOADED_SHARE 4 /* of memory, for loaded values */
 
 enum store_result string_view(struct call *call, const struct store_item *item, uint64_t offset,
                               size_t len, const char **bytes)

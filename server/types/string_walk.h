@@ -15,7 +15,7 @@
 /* The most work of one run, counted in pieces without bytes. */
 #define STRING_STEP_WORK 256
 #define STRING_PIECE_WORK 32     /* the work of a piece with bytes */
-#define STRING_NESTED_STEPS 4    /* inside another command each step reruns all before it */
+#define STRING_NESTED_STEPS 4    /* in one run of a nested call: a rerun repeats all before it */
 #define STRING_SHORT (64 * 1024) /* a string up to this length is one piece, in one run */
 
 struct string_walk {
@@ -31,7 +31,7 @@ enum store_result string_view(struct call *call, const struct store_item *item, 
                               size_t len, const char **bytes);
 
 /* Walks bytes [from, from + len) of the item, which must be within it. `here` is used if the walk
- * need not be kept. NULL: out of memory. To be called once in each run. */
+ * need not be kept. NULL: out of memory. Call it once in each run. */
 struct string_walk *string_walk(struct call *call, const struct store_item *item, uint64_t from,
                                 uint64_t len, struct string_walk *here);
 

@@ -202,7 +202,7 @@ enum store_result zset_name(struct zset *zset, const struct zset_element *elemen
 
 /* ---- positions in order ---- */
 
-/* The number of elements before this pair, and that position. */
+/* Seeks the first element not before this pair. */
 static enum store_result seek_packed(const struct zset *zset, const struct zset_pair *pair,
                                      struct zset_place *place)
 {
@@ -355,7 +355,7 @@ enum store_result zset_add(struct zset *zset, const struct zset_pair *pair)
     return result == STORE_OK && !fits ? add_to_trees(zset, pair) : result;
 }
 
-/* Removes from the tree in order only, or from the packed sequence. */
+/* Removes the pair from the packed sequence, or from the tree in order alone. */
 static enum store_result take_out(struct zset *zset, const struct zset_pair *pair)
 {
     struct zset_place place;
@@ -388,7 +388,7 @@ enum store_result zset_move(struct zset *zset, const struct zset_pair *pair, dou
         return result;
     if (zset->order == NULL) {
         result = add_packed(zset, &moved, &fits);
-        assert(fits); /* its previous state */
+        assert(fits); /* the size does not change */
         return result;
     }
     struct zset_order_key key = zset_order_key(&moved);
@@ -434,7 +434,8 @@ enum store_result zset_yield(const struct zset *zset, uint64_t i)
     return zset->order != NULL ? call_yield_at(zset->call, i) : STORE_OK;
 }
 
-/* Reads elements into `pairs`. Their members are valid until the request is finished. */
+/* Copies the elements with ranks [first, end) to `pairs`. Their members are valid until the request
+ * is finished. */
 static enum store_result copy_range(struct zset *zset, uint64_t first, uint64_t end,
                                     struct zset_pair *pairs)
 {

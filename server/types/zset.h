@@ -100,7 +100,7 @@ STORE_MUST_CHECK enum store_result zset_name(struct zset *zset, const struct zse
 
 /* ---- changes; they take effect by zset_save ---- */
 
-/* To be called before `count` members are added, the first of which has this length. As in Redis,
+/* Called before `count` members are added, the first of which has this length. As in Redis,
  * many members at once choose the large encoding. */
 void zset_expect(struct zset *zset, uint64_t count, size_t first_len);
 
@@ -110,7 +110,7 @@ STORE_MUST_CHECK enum store_result zset_add(struct zset *zset, const struct zset
 STORE_MUST_CHECK enum store_result zset_move(struct zset *zset, const struct zset_pair *pair,
                                              double score);
 STORE_MUST_CHECK enum store_result zset_remove(struct zset *zset, const struct zset_pair *pair);
-/* The element that zset_get() has returned for the position. */
+/* Removes the element that zset_get() has returned for the position. */
 STORE_MUST_CHECK enum store_result zset_remove_at(struct zset *zset, struct zset_place *place,
                                                   const struct zset_element *element);
 STORE_MUST_CHECK enum store_result zset_remove_range(struct zset *zset, uint64_t first,
