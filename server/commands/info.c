@@ -134,7 +134,7 @@ static void write_clients(FILE *to, struct server *server)
 /* ---- memory ---- */
 
 struct memory {
-    uint64_t used; /* not evictable: the heap and the engine\'s structures, no clean pages */
+    uint64_t used; /* not evictable: the heap and the engine's structures, no clean pages */
     uint64_t peak; /* the highest `used` that INFO has seen */
     uint64_t resident;
     uint64_t heap_in_use, heap_size;

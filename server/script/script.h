@@ -2,8 +2,9 @@
  * Scripts: the server's registry of them, by the SHA-1 of their text. They run in a Lua state that
  * each worker has (script_state.h) and compiles them on demand.
  *
- * Threads: the registry may be used from any thread. A script is immutable except for `wants_all`,
- * and lives while a reference to it is held.
+ * Threads: the registry may be used from any thread. A script is immutable except for `wants_all`
+ * and its place in the registry, which the registry's lock protects. It lives while a reference to
+ * it is held.
  */
 #ifndef VELLUM_SCRIPT_H
 #define VELLUM_SCRIPT_H
@@ -43,8 +44,8 @@ struct script {
     char text[];
 };
 
-/* The fraction of maxmemory that the texts of all scripts may take. Beyond it EVAL's oldest scripts
- * are evicted and SCRIPT LOAD is refused. */
+/* The fraction of maxmemory that the texts of all scripts may take. Beyond it EVAL's least
+ * recently used scripts are evicted and SCRIPT LOAD is refused. */
 #define SCRIPTS_TEXT_SHARE 8
 
 struct scripts;

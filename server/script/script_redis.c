@@ -81,7 +81,7 @@ static const char *why_not(struct script_state *state, const struct command *com
     return NULL;
 }
 
-/* The hook does not count the time of a command. */
+/* The hook counts instructions; the time of commands is not in them. */
 static void look_up_behind(lua_State *lua, const struct command *command)
 {
     if ((command->flags & CMD_FAST) == 0 || script_state_of(lua)->reply.len > LONG_TEXT)

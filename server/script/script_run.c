@@ -1,4 +1,6 @@
 /*
+ * Compiles and runs scripts in the worker's Lua state; worker's thread only.
+ *
  * Invariants:
  * 1. Lua is entered only by protected calls. Any error that it raises, out of memory included, is
  *    returned. All memory that an error could leak belongs to the state.
@@ -77,7 +79,7 @@ static void seal_libraries(lua_State *lua)
     lua_pop(lua, 2);
 }
 
-/* Seals the value on top and pops it. */
+/* Stores the value on top in the registry and pops it. */
 static void keep(lua_State *lua, enum kept as)
 {
     lua_rawseti(lua, LUA_REGISTRYINDEX, as);
@@ -198,8 +200,7 @@ static bool push_function(lua_State *lua, struct script_state *state, const stru
 static void write_compile_error(lua_State *lua, struct resp_writer *reply)
 {
     const char *text = lua_tostring(lua, -1);
-    if (text != NULL &&
-        strcmp(text, "not enough memory") == 0) /* LUA_ERRMEM's, no syntax error's */
+    if (text != NULL && strcmp(text, "not enough memory") == 0) /* the text of LUA_ERRMEM */
         resp_error(reply, "OOM command not allowed when used memory > 'maxmemory'.");
     else
         resp_errorf(reply, "ERR Error compiling script (new function): %s",
@@ -368,7 +369,7 @@ static int forget_functions(lua_State *lua)
     return collect(lua);
 }
 
-/* Itself needs some memory. */
+/* Frees memory by `way`, which itself may need some. */
 static void make_smaller(struct script_state *state, lua_CFunction way)
 {
     state->is_unbounded = true;
