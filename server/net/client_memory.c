@@ -6,12 +6,13 @@
 
 #define TELL_STEP (1 << 20) /* smaller changes are not reported to the store at once */
 #define COMFORT_SHARE 8
-#define WAY_SHARE 2 /* of the growth: it may have been more in the meantime */
+#define WAY_SHARE 2 /* times the reported growth: there may have been more in the meantime */
 #define LIMIT_SHARE 4
 #define UNSENT_SHARE 2 /* of the limit */
 #define HOLD_MOST_MS 500
 
-/* Clients take memory up to their limit, or its default, without asking. */
+/* Keeps memory of the store free for clients, which take it without asking: up to their limit, but
+ * not more than its default. */
 static void promise(struct server *server)
 {
     uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
@@ -87,7 +88,8 @@ void client_memory_forget(struct conn *conn)
     count_unsent(conn, 0);
 }
 
-/* Slow readers throttle all others once, until their output has shrunk. */
+/* Slow readers throttle all others once, until the unsent output is half of its bound, or for
+ * HOLD_MOST_MS. */
 void client_memory_let_go(struct worker *worker)
 {
     enum client_hold was = worker->hold;

@@ -2,7 +2,8 @@
  * The memory of clients' buffers: counted turn by turn, reported to the store, which evicts page
  * frames to make room for it, and bounded.
  *
- * Over the soft limit, an eighth of maxmemory, connections with unsent output are not read from.
+ * Over the soft limit, an eighth of maxmemory, connections with more than a little unsent output
+ * are not read from.
  * When unsent replies alone exceed half of the limit (maxmemory-clients, or else a quarter of
  * maxmemory), no commands are taken until half of them has been sent, or it is clear that the
  * clients do not read. Over the limit, the clients with the largest buffers are closed. A
@@ -34,7 +35,7 @@ static inline bool client_memory_is_much(const struct server *server)
            atomic_load_explicit(&server->client_soft_limit, memory_order_relaxed);
 }
 
-/* They have, or the worker's clients exceed its soft limit. */
+/* Commands have, or the worker's clients exceed its soft limit. */
 static inline bool client_memory_is_short(const struct worker *worker)
 {
     const struct server *server = worker->server;

@@ -42,7 +42,7 @@ struct conn {
     size_t input_start, input_end;
     struct resp_parser *parser; /* in the middle of a command; NULL: between commands */
     struct upload *upload;      /* the command's long value, see upload.h; or NULL */
-    struct spool *spool;        /* input that arrived after it; NULL: none */
+    struct spool *spool;        /* input that arrived after that in `input`; NULL: none */
     uint32_t unsettled_uploads; /* weight of the uploads of taken commands: see upload.h */
     bool expects_long;          /* a long value has just been taken */
     bool has_published;         /* since the worker's last throttling: see pubsub_throttles */
@@ -63,14 +63,14 @@ struct conn {
     uint64_t counted_bytes;       /* of all its buffers: see client_memory.h */
     uint64_t counted_unsent;      /* of its replies */
 
-    struct waiter *waiter; /* the running command waits for a key: see blocked.h; or NULL */
+    struct waiter *waiter; /* the running command is blocked: see blocked.h; or NULL */
 
     /* output */
     struct segment *output, *last_output;
     struct segment *held, *last_held; /* pushes, while a reply is streamed: see reply_stream.h */
     bool is_flowing;
     uint64_t flowed_bytes; /* of the streamed reply, sent or not; 0: none */
-    uint64_t output_bytes; /* in both */
+    uint64_t output_bytes; /* in both queues: see conn_output.c */
     uint64_t shared_bytes; /* of these in publications, which may be shared */
     uint32_t segment_count;
     uint64_t shown;              /* newest commit shown by the bytes in worker->output */
@@ -92,8 +92,7 @@ struct conn {
 /* Adds it to the list of connections to be served in this round. */
 void conn_mark_ready(struct conn *conn);
 
-/* The round has taken long: the connection takes no more commands in it and continues in the next.
- */
+/* The round has taken long: the connection takes its next commands in the next round. */
 void conn_put_off(struct conn *conn);
 
 /* A command of the connection has run; NULL: an unknown one. */

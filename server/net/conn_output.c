@@ -6,14 +6,14 @@
  * 1. Bytes are sent in the order they were written; worker->output is empty between turns.
  * 2. Under appendfsync always a segment is sent only when all commits up to its `shown` are
  *    durable; a connection whose first segment must wait for that is on worker->undurable.
- * 3. A segment that waits for durability is sealed: later replies, which show later commits, do not
- *    delay it.
+ * 3. When the first segment must wait for durability, the last one is sealed: later replies, which
+ *    may show later commits, are not merged into it.
  * 4. At most one piece of one value reader per connection is in memory.
  * 5. A part of a piece that the transport sends from its place (is_placing) holds back all output
  *    after it, and the reader is kept until that is done, beyond the connection's end if necessary.
  * 6. While a reply is streamed (reply_stream.h), pushes are in a second queue, conn->held.
- * 7. output_bytes counts a reader at its own cost, and the one being sent as one piece, however
- *    long its value is.
+ * 7. output_bytes counts STREAM_COST for a reader, and one piece more once its sending has begun,
+ *    however long its value is.
  * 8. After a failed write to the journal, output that shows commits that will never be durable is
  *    replaced: each reply by an error, messages by nothing. Where single replies cannot be told
  *    apart (PIECES), since a part has been sent or may come from elsewhere, the connection is
@@ -395,7 +395,7 @@ static void exchange_bytes(struct conn *conn, struct segment *segment, struct re
     conn->output_bytes += segment_cost(segment);
 }
 
-/* The first segment shows commits that will never be durable. */
+/* Replaces or drops the first segment, which shows commits that will never be durable. */
 static void withhold(struct conn *conn)
 {
     struct worker *worker = conn->worker;
@@ -424,7 +424,7 @@ static void withhold(struct conn *conn)
     exchange_bytes(conn, segment, &errors);
 }
 
-/* The first segment must wait until its commits are durable. */
+/* Registers the connection: its first segment must wait until its commits are durable. */
 static void wait_for_journal(struct conn *conn)
 {
     struct worker *worker = conn->worker;
@@ -742,7 +742,7 @@ static uint64_t cost_of(const struct segment *segment, uint32_t *count)
     return cost;
 }
 
-/* Asserts that what both queues cost is what is counted, unless they are too long for a walk. */
+/* Asserts that the counters match both queues, unless these are too long for a walk. */
 static void conn_output_check(const struct conn *conn)
 {
     uint32_t count = 0;

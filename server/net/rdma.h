@@ -1,7 +1,7 @@
 /*
- * The interface between the server and an implementation of channels (../protocol/RDMA.md). There
+ * The interface between the server and an implementation of channels (protocol/RDMA.md). There
  * is one, in rdma-ext/, where the system has verbs; main passes it on. Everywhere else
- * server->rdma_ops is NULL, and the commands report that.
+ * server->rdma_ops is NULL, and the RDMA commands report that.
  *
  * A channel is set up beside a connection's TCP transport and then wraps it: bytes go by TCP until
  * the client's first frame arrives, and by the channel from then on. When TCP ends, so does the

@@ -290,7 +290,8 @@ static enum store_result write_tail(struct spool *spool)
     return STORE_OK;
 }
 
-/* All data written so far is kept, except for a partly filled piece. */
+/* The device takes no more. Whole pieces written so far stay readable; a partly filled one is lost,
+ * and with it the connection. */
 static void refuse(struct spool *spool, enum store_result result)
 {
     struct chunk *last = spool->last;

@@ -8,8 +8,8 @@
  *
  * Invariants:
  * 1. Bytes are read in the order they arrived: those of the chunks, then the tail.
- * 2. A chunk is read when it is sealed. Only the last chunk is not; it takes whole pieces, or one
- *    tail.
+ * 2. A chunk is sealed before it is read. Only the last chunk may be unsealed; it takes whole
+ *    pieces, or one tail.
  * 3. While the piece of a chunk is partly filled, the tail is the rest of it, and nothing is
  *    received.
  * 4. One piece is in memory while it is read, and none when client memory is short and no command
@@ -38,8 +38,8 @@ void spool_free(struct spool *spool);       /* or NULL */
 
 /* Whether more can be received now. */
 bool spool_has_room(const struct spool *spool);
-/* The same, or whether it can be after the connection's next turn, which writes what is due:
- * memory may have become short since the last one. */
+/* The same, or whether more can be received after the connection's next turn, which writes a tail
+ * that is due: it may be due since memory became short. */
 bool spool_is_open(const struct spool *spool);
 /* Where to receive to, if there is room; NULL: out of memory. */
 char *spool_room(struct spool *spool, size_t *size);
@@ -58,7 +58,7 @@ void spool_tick(struct spool *spool, int64_t idle_ms);
 
 /* Like a transport's read. TRANSPORT_AGAIN: the connection gets a turn when there is data. */
 ssize_t spool_read(struct spool *spool, void *to, size_t size);
-bool spool_is_ready(const struct spool *spool); /* spool_read would not say TRANSPORT_AGAIN */
+bool spool_is_ready(const struct spool *spool); /* spool_read need not return TRANSPORT_AGAIN */
 bool spool_is_empty(const struct spool *spool); /* everything was read */
 
 uint64_t spool_bytes(const struct spool *spool);  /* not read yet */

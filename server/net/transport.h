@@ -1,6 +1,7 @@
 /*
  * A transport carries the bytes of one connection: read, write, close, and one readiness callback.
- * TCP and Unix sockets are one implementation (transport_socket.c); tests have another.
+ * TCP and Unix sockets are one implementation (transport_socket.c), RDMA channels another
+ * (rdma-ext/); tests have their own.
  *
  * Threads: a transport belongs to its worker's thread.
  */
