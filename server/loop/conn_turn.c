@@ -1,5 +1,5 @@
 /*
- * A connection's life cycle and its input.
+ * A connection's life cycle, its input and its turns.
  *
  *     conn_open -> open -> (kill, or the last reply sent) -> closed -> freed
  *
@@ -441,7 +441,7 @@ static void read_input(struct conn *conn)
     }
     size_t kept = conn->input_end - conn->input_start;
     if (kept > 0 && conn->upload == NULL &&
-        upload_is_referred_to(conn)) /* it had not arrived yet */
+        upload_is_referred_to(conn)) /* the reference had not arrived yet */
         begin_upload(conn, conn->input->data + conn->input_start, kept);
     bool is_long = conn->parser != NULL && conn->parser->wanted > SHARED_WANTED_MAX;
     if (conn->upload != NULL && !upload_is_whole(conn->upload))
@@ -455,8 +455,9 @@ static void read_input(struct conn *conn)
 
 /* ---- turns ---- */
 
-/* The parser can go on with what is in the connection's own block. Bytes of an unfinished command
- * are left there when memory became short, by other workers too, after they were asked for. */
+/* The parser can continue with the connection's own block. This may be so in the middle of a
+ * command, too: if memory became short after the bytes were requested, also by other workers'
+ * clients, they have arrived but were not parsed. */
 static bool has_unparsed(const struct conn *conn)
 {
     if (conn->input == NULL || (conn->upload != NULL && !upload_is_whole(conn->upload)))
@@ -482,13 +483,13 @@ static bool can_go_back(const struct conn *conn)
     return conn->spool != NULL && can_read(conn) && spool_is_ready(conn->spool);
 }
 
-/* Whether, and into what, the transport is read now. Input received by reference cannot be
- * spooled. */
+/* The transport is read for the parser, not for the spool. */
 static bool can_receive(const struct conn *conn)
 {
     return conn->spool == NULL && can_read(conn);
 }
 
+/* Input received by reference cannot be spooled. */
 static bool can_begin_spool(const struct conn *conn)
 {
     return conn->transport->ops->refers == NULL && !conn->input_ended && !can_read(conn) &&

@@ -2,11 +2,11 @@
  * Listening sockets and the loop that accepts from them, on the main thread.
  *
  * Invariants:
- * 1. Each accepted socket is counted in server->connected_clients and in its worker's
- *    connection_count from here on; the end of the connection (or its refusal) decrements both.
+ * 1. Each socket posted to a worker is counted in server->connected_clients and in the worker's
+ *    connection_count; the end of the connection, or a failure to open it, decrements both.
  * 2. The Unix socket has its final mode from the moment it is reachable: the umask sets it.
- * 3. port and addresses are those of the TCP sockets, or those wanted if reopening the sockets
- *    failed.
+ * 3. port and addresses are those of the TCP sockets; or those last bound, if binding them again
+ *    has failed and there are none.
  */
 #include "server/loop/listener.h"
 

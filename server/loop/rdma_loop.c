@@ -3,7 +3,7 @@
  * 1. The worker blocks only when completions will wake it: sleep() has returned true since the last
  *    poll.
  * 2. While it spins, libevent is called once every LOOK_EVERY rounds with progress, and after
- *    POLLS_PER_LOOK polls without. The clock is read only then.
+ *    POLLS_PER_LOOK polls without. The clock is read only then, and when progress ends a sleep.
  * 3. Spinning pays if the awaited events arrive within the spin time. After LONG_WAITS longer waits
  *    in a row the worker stops spinning, until a wait is short again.
  */
@@ -53,7 +53,8 @@ static bool still_spins(struct rdma_loop *loop)
     return loop->long_waits < LONG_WAITS && now_ns - loop->quiet_since_ns < spin_ns(loop);
 }
 
-/* There was progress. Without a look at the clock before it, it was not a wait. */
+/* There was progress after the clock had been read: the wait was short unless the worker slept for
+ * longer than the spin time. */
 static void note_wait(struct rdma_loop *loop)
 {
     bool is_long = loop->has_slept && clock_ns() - loop->quiet_since_ns >= spin_ns(loop);

@@ -16,7 +16,7 @@ struct rdma_loop;
 
 /* Does nothing where the server has no RDMA. False: out of memory or descriptors. */
 STORE_MUST_CHECK bool rdma_loop_make(struct worker *worker);
-void rdma_loop_free(struct worker *worker); /* before the service is stopped */
+void rdma_loop_free(struct worker *worker); /* before rdma_ops->stop() */
 
 /* How to call libevent after polling. */
 enum rdma_turn {

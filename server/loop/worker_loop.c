@@ -45,7 +45,7 @@
 #define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
 
 struct worker_loop {
-    int second_fd; /* a pending timer makes libevent read its clock twice a round */
+    int second_fd; /* timerfd: a timer of libevent's would make it read its clock twice a round */
     struct event *woken, *store_ready, *second, *pulse;
     uint64_t durable_seen; /* at the last check of worker->undurable */
     bool is_ticking;       /* the timer of `second_fd` is armed */
@@ -183,7 +183,8 @@ static void send_replies(struct worker *worker, struct conn *apart)
 
 /* ---- nested rounds, inside long commands ---- */
 
-/* The state shared by its connections in turns; the one apart is in the middle of its turn. */
+/* The state that a worker's connections share, each in its turn. It is set aside while the
+ * connection `apart` is in the middle of its turn. */
 struct shared {
     struct resp_parser *parser, ahead_parser;
     struct input_buffer *input;
@@ -297,8 +298,8 @@ void worker_round(struct worker *worker, bool may_block)
     bool blocks = may_block && turn == RDMA_TURN_SLEEP && worker->put_off == NULL;
     if (blocks)
         worker->now_ms = 0;
-    if (turn != RDMA_TURN_SKIP) /* once without blocking, too: otherwise it never sleeps while some
-                                   connection is ready */
+    if (turn != RDMA_TURN_SKIP) /* ONCE without blocking, too: otherwise libevent loops on as long
+                                   as some connection is ready */
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
     look_at_undurable(worker);
     take_up_again(worker);
@@ -307,8 +308,8 @@ void worker_round(struct worker *worker, bool may_block)
     give_turns(worker);
     client_memory_keep_bound(worker);
     give_turns(worker);
-    /* Above all the messages it has posted to itself: clients that wake each other are served
-     * before commands that were sent after the first of them was woken. */
+    /* Mainly publications that the worker has posted to itself: clients that wake each other get
+     * their messages before commands that arrive later are run. */
     for (int i = 0; i < WAKE_CHAIN_MAX && worker_has_messages(worker); i++) {
         worker_visit_inbox(worker);
         give_turns(worker);
@@ -324,7 +325,7 @@ void worker_round(struct worker *worker, bool may_block)
     worker->now_ms = 0;
     round_clock_restart(worker);
     round_clock_look_up(worker);
-    if (turn != RDMA_TURN_SLEEP) /* the command being polled for need not read the clock */
+    if (turn != RDMA_TURN_SLEEP) /* while idle: the next command need not read the clock */
         worker_now(worker);
 }
 

@@ -8,8 +8,8 @@
 
 #include "server/core/worker.h"
 
-/* All workers are made before the first is started, and all are joined before the first is freed:
- * they refer to each other through server->workers. */
+/* All workers must be made before the first is started, and joined before the first is freed: they
+ * refer to each other through server->workers. */
 STORE_MUST_CHECK bool worker_make(struct server *server, uint32_t index,
                                   char message[STORE_MESSAGE_MAX]);
 STORE_MUST_CHECK bool worker_start(struct worker *worker);
