@@ -166,7 +166,7 @@ size_t command_store_key(const struct command *command, size_t argc, const struc
     return found;
 }
 
-/* The database named by COPY's options; false: none, or COPY will refuse it. */
+/* The database named by COPY's options; false: none is named, or COPY will refuse the options. */
 static bool copy_db(size_t argc, const struct resp_slice *argv, int64_t *db)
 {
     bool named = false;

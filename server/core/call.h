@@ -1,5 +1,5 @@
 /*
- * What is known of a command's call before it runs, and helpers shared by command functions.
+ * The keys and the scope of a call, found before it runs, and helpers shared by command functions.
  */
 #ifndef VELLUM_CALL_H
 #define VELLUM_CALL_H
@@ -18,7 +18,7 @@ size_t command_first_key(const struct command *command, size_t argc, const struc
 /* Index of the argument that is the key of CMD_STORE_OPTION; 0: none. */
 size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv);
 
-/* An upper bound of the keys that call_table_keys finds. */
+/* An upper bound of the number of keys that call_table_keys finds. */
 size_t call_most_keys(const struct command *command, size_t argc);
 
 /*
@@ -40,7 +40,7 @@ static inline enum store_result call_run(struct call *call)
 
 enum store_scope command_scope(const struct command *command);
 
-/* Frees what was kept over reruns. */
+/* Frees what the call kept over reruns. */
 void call_drop_progress(struct call *call);
 
 /* ---- helpers that command functions share ---- */
@@ -49,14 +49,13 @@ const char *call_type_name(uint8_t type); /* of an item, as TYPE names it: "stri
 
 bool slice_is(struct resp_slice slice, const char *text); /* case-insensitive */
 
-/* Each answers with Redis's error and returns false if the argument is invalid. */
-bool call_int64(struct call *call, struct resp_slice arg, int64_t *value); /* "-ERR value is not an
-                                                                 integer or out of range" */
-bool call_int64_between(
-    struct call *call, struct resp_slice arg, int64_t least, int64_t most,
-    int64_t *value); /* and "-ERR value is out of range, value must between ..." */
+/* Each answers with Redis's error and returns false if the argument is invalid. call_int64_from:
+ * with `error`, whatever is wrong. */
+bool call_int64(struct call *call, struct resp_slice arg, int64_t *value);
+bool call_int64_between(struct call *call, struct resp_slice arg, int64_t least, int64_t most,
+                        int64_t *value);
 bool call_int64_from(struct call *call, struct resp_slice arg, int64_t least, const char *error,
-                     int64_t *value); /* `error` for any invalid argument */
+                     int64_t *value);
 bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* not negative */
 bool call_syntax_error(struct call *call);                                 /* always false */
 bool call_wrong_type(struct call *call);                                   /* always false */

@@ -63,19 +63,19 @@ struct call {
     struct upload *upload;         /* the uploaded value, whose argument is empty; or NULL: none */
     const struct store_key *keys;  /* the declared keys, in argument order */
     uint32_t key_count;
-    int64_t now_ms;       /* fixed at first entry, the same in every rerun */
-    uint64_t random_seed; /* likewise */
+    int64_t now_ms;       /* the same in every rerun; renewed after a blocking wait */
+    uint64_t random_seed; /* the same in every rerun */
 
     /* Kept over reruns, for commands that work in steps (KEYS): the results collected so far. 0
-     * and NULL at first. The executor calls progress_free(progress), if both are set, when the
-     * request ends. */
+     * and NULL at first. progress_free(progress) is called, if both are set, when the request is
+     * freed (call_drop_progress). */
     uint64_t cursor;
     void *progress;
     void (*progress_free)(void *progress);
     bool progress_lasts; /* it is complete: a rerun may start from it */
 
-    /* Keyspace look-ups of this run, counted by commands. The executor clears them before each run
-     * and adds them to INFO's statistics after the last. */
+    /* Keyspace look-ups of this run, counted by commands. Cleared before each run, and added to
+     * INFO's statistics after the last. */
     uint32_t hits, misses;
 
     /* The effects of the run besides reply and transaction: see effects.h. Discarded before each
@@ -86,7 +86,8 @@ struct call {
     struct call *outer;
     struct nested_calls *nested_calls;
 
-    /* Commands that this run may batch, and their number: see batch.h and call_next_in_batch. */
+    /* The next commands, which this run may batch, their number, and the number of commands batched
+     * so far: see call_next_in_batch in batch.h. */
     const struct ahead *batch;
     uint32_t batch_left, batch_taken;
 
@@ -113,7 +114,7 @@ enum command_flags {
     CMD_LOCAL = 1 << 9,        /* no transaction */
     CMD_ALL_KEYS = 1 << 10,    /* scope STORE_SCOPE_ALL */
     CMD_NO_KEYS = 1 << 11,     /* scope STORE_SCOPE_NONE: scans and counters */
-    CMD_ALL_WORKERS = 1 << 12, /* visits every worker in turn: see worker.h */
+    CMD_ALL_WORKERS = 1 << 12, /* visits every worker in turn: see struct call */
     CMD_NO_MULTI = 1 << 13,
     CMD_MOVABLE_KEYS = 1 << 14,
     CMD_PUBSUB = 1 << 15,
@@ -132,16 +133,16 @@ enum command_flags {
     CMD_CACHES_RESULT = 1 << 27, /* CMD_READONLY, but stores a computed result: locks as a writer */
     CMD_STORE_OPTION = 1 << 28,  /* the option STORE is followed by a key, as in SORT */
     CMD_KEYS_OPTIONAL = 1 << 29, /* for COMMAND: the count of keys may be 0 */
-    CMD_NO_TOUCH = 1 << 30,      /* looking at a key this way is no access of it */
+    CMD_NO_TOUCH = 1 << 30,      /* its key look-ups do not count as accesses */
 };
 
 /* Called once, before the first run: declares the keys that the table's positions do not name, in
  * the request's `keys` and `store` (see request.h). False: out of memory. */
 typedef bool declare_fn(struct call *call);
 
-/* The tree positions that a command will look up, as far as its arguments tell: fills `probes` and
- * returns their number. `before`: number of earlier commands that may remove elements from the
- * ends first. */
+/* The tree positions that a command will look up, as far as its arguments tell: fills
+ * `prefetch_hints` and returns their number. `before`: number of earlier commands that may remove
+ * elements from the ends first. */
 #define PROBES_MOST 2 /* of one command */
 typedef uint32_t prefetch_hints_fn(const struct store *store, const struct ahead *ahead,
                                    uint32_t before,
@@ -153,7 +154,7 @@ enum command_role {
     ROLE_EXEC,
     ROLE_SELECT,
     ROLE_PUBLISH,      /* has an effect beyond its reply */
-    ROLE_TOUCH,        /* looking at a key is an access, whatever CLIENT NO-TOUCH says */
+    ROLE_TOUCH,        /* its look-ups count as accesses even under CLIENT NO-TOUCH */
     ROLE_COPY,         /* CMD_OTHER_DB: its option DB names the second key's database */
     ROLE_CLIENT_REPLY, /* answered even if its reply was to be skipped */
     ROLE_EVALSHA,      /* runs a cached script, named by its digest */

@@ -79,7 +79,7 @@ static struct resp_slice take_version(struct resp_slice *text)
     return version;
 }
 
-/* Up to the matching closing parenthesis. */
+/* Takes a group up to its closing parenthesis, which is dropped. */
 static struct resp_slice take_group(struct resp_slice *text)
 {
     size_t len = 0;

@@ -5,17 +5,21 @@
  * arguments that have none there:
  *
  *     key value              arguments by their names; the type follows from the name, or stands
- * after it, as in increment:double NX                     a token that is an argument of its own,
- * with the token's name, or with the name given: change=CH EX seconds             a token before an
- * argument condition(NX|XX)       one of several arguments data(score member)     several arguments
- * together [count]                optional key...                 may be repeated [GET pattern]...
- * optional, may be repeated, each time with its token
+ *                            after it, as in increment:double
+ *     NX                     a token that is an argument of its own, with the token's name, or
+ *                            with the name given: change=CH
+ *     EX seconds             a token before an argument
+ *     condition(NX|XX)       one of several arguments
+ *     data(score member)     several arguments together
+ *     [count]                optional
+ *     key...                 may be repeated
+ *     [GET pattern]...       optional, may be repeated, each time with its token
  *
  * After an argument, before its dots, may stand:
  *
  *     @6.2.0                 the version that introduced it
  *     !2.8.12                the version that deprecated it
- *     #1                     the key specification it belongs to; default for keys: #0
+ *     #1                     the key specification it belongs to; #0 is the default for keys
  *     'ip:port'              the text shown instead of its name
  *
  * Only names are copied: all other slices point into the text. A malformed text is a bug in the

@@ -18,7 +18,7 @@ uint64_t process_own_descriptors(const struct config *config);
 /* Continues as a child with its own session, without terminal. Call before starting threads. */
 bool process_daemonize(void);
 
-/* Written if a pidfile is configured, or the process is a daemon. */
+/* Writes the pidfile if one is configured, or the process is a daemon. */
 void process_write_pidfile(struct server *server);
 void process_remove_pidfile(struct server *server);
 

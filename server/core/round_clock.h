@@ -46,7 +46,7 @@ static inline void round_clock_restart(struct worker *worker)
 
 void round_clock_measure(struct worker *worker);
 
-/* The worker checks clock, SCRIPT KILL and stop, or serves all its clients. */
+/* Called where the worker checks the clock, SCRIPT KILL and stop, or has served all its clients. */
 static inline void round_clock_look_up(struct worker *worker)
 {
     if (atomic_load_explicit(&worker->server->measures_gaps, memory_order_relaxed))

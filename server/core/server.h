@@ -49,11 +49,11 @@ struct server {
     struct listener *listener;      /* NULL until it is bound */
     struct worker **workers;
     uint32_t worker_count;
-    struct watch_registry *watches;           /* of the store that is open */
+    struct watch_registry *watches;           /* observes `store` */
     char run_id[41];                          /* 40 hex digits, new at each start */
     char executable[4096], config_file[4096]; /* absolute; config_file empty if none */
     int64_t start_ms;                         /* Unix time */
-    bool oom_score_is_ours;                   /* under config.changing, as the next */
+    bool oom_score_is_ours;                   /* this and the next: under config.changing */
     int oom_score_before;
     _Atomic uint64_t next_session_id;
     _Atomic uint32_t connected_clients; /* accepted and not yet closed */

@@ -1,6 +1,6 @@
 /*
  * The logical state of one client connection, whatever its transport. Owned by its worker: only
- * that thread accesses it (commands about other workers' clients are broadcast, see worker.h).
+ * that thread accesses it (commands about other workers' clients are broadcast: CMD_ALL_WORKERS).
  */
 #ifndef VELLUM_SESSION_H
 #define VELLUM_SESSION_H
@@ -45,7 +45,7 @@ static inline bool pubsub_is_subscriber(const struct pubsub_session *session)
             session->count[PUBSUB_SHARD]) != 0;
 }
 
-/* Only some commands are allowed to it: see reply_if_bound. */
+/* The client may run only some commands: see reply_if_bound. */
 static inline bool pubsub_is_bound(const struct pubsub_session *session)
 {
     return __builtin_expect(pubsub_is_subscriber(session) || session->count[PUBSUB_MONITOR] != 0,

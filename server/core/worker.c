@@ -1,5 +1,5 @@
 /*
- * A worker's clocks, and what else several rooms ask of it.
+ * A worker's clocks, the hand-offs of keys to its requests, and whether a script is busy.
  */
 #include "server/core/worker.h"
 

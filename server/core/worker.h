@@ -4,8 +4,9 @@
  * then it serves the ready connections (commands run on), sends the replies of all, and submits to
  * the store.
  *
- * Threads: everything here belongs to the worker's thread, except for the counters and
- * connection_count.
+ * Threads: everything here belongs to the worker's thread. Other threads read the atomic fields and
+ * post to the inbox; the listener increments connection_count, SCRIPT KILL sets script.is_killed,
+ * and round_clock_longest clears longest_gap_nsec.
  */
 #ifndef VELLUM_WORKER_H
 #define VELLUM_WORKER_H
@@ -39,8 +40,8 @@ struct worker_counters {
         output_buffer_closed, uploads, evicted_clients, cycles;
 };
 
-/* INFO commandstats, one per command_table entry. The first calls of a command are timed, and then
- * one in COMMAND_SAMPLE, which counts as that many: no clock on the usual path. */
+/* INFO commandstats, one per entry of the command table. The first calls of a command are timed,
+ * and then one in COMMAND_SAMPLE, which counts as that many: no clock on the usual path. */
 #define COMMAND_SAMPLE 64
 struct command_counters {
     _Atomic uint64_t calls, nsec, rejected, failed;
@@ -58,7 +59,7 @@ struct script_shown {
     _Atomic uint64_t bytes;
     _Atomic bool is_busy; /* over busy-reply-threshold */
     _Atomic bool has_written;
-    _Atomic bool is_killed; /* it must end */
+    _Atomic bool is_killed; /* the script must end */
 };
 
 #define WORKER_SPARE_PARSERS 16
@@ -94,7 +95,7 @@ struct worker {
     struct event_base *base;
     struct store_worker *store;
     int64_t now_ms;     /* Unix time of this round; 0: not read yet, see worker_now() */
-    struct conn *conns; /* open connections, newest first: see conn.h */
+    struct conn *conns; /* open connections, newest first: see conn_turn.c */
     _Atomic uint32_t connection_count; /* the listener chooses the worker by it */
     _Atomic uint64_t client_bytes;     /* of their buffers: see client_memory.h */
     uint64_t shared_bytes;             /* of publications in them, counted in each */
@@ -102,10 +103,10 @@ struct worker {
     uint64_t unsent_bytes;             /* of replies */
     enum client_hold hold;             /* see client_memory.c */
     int64_t held_since_ms;
-    uint64_t pushed_bytes; /* into outputs, by the messages visited last */
+    uint64_t pushed_bytes; /* into outputs, by the last visit to the inbox */
     struct worker_counters counters;
     struct errorstats errors;
-    struct command_counters *command_counters; /* command_count of them */
+    struct command_counters *command_counters; /* one per entry of the command table */
 
     /* shared by the connections, in turns: see conn_turn.c */
     struct resp_parser *parser;      /* between commands, between turns */
@@ -160,13 +161,13 @@ static inline uint64_t worker_random(struct worker *worker)
     return x;
 }
 
-uint64_t worker_busy_usec(const struct worker *worker); /* its thread's time, from any thread */
+uint64_t worker_busy_usec(const struct worker *worker); /* its thread's CPU time; any thread */
 
 /* Whether a script on any worker has run beyond busy-reply-threshold. */
 bool worker_any_script_is_busy(const struct server *server);
 
-/* Serves this worker's clients that the previous command has woken: after each command, so that
- * they need not wait for the commands that come after it. */
+/* Runs this worker's blocked requests that the previous command has handed a key to. Called after
+ * each command, so that they need not wait for the commands after it. */
 void worker_visit_woken(struct worker *worker);
 
 /* The round's time, read at its first use. */

@@ -3,7 +3,8 @@
  *
  * Invariants:
  * 1. The worker sees the messages of one thread in the order in which they were posted.
- * 2. The thread that posts into an empty inbox wakes the worker; later ones need not.
+ * 2. A thread that posts into an empty inbox wakes the worker; later ones need not. The worker does
+ *    not wake itself (worker_post_self): it visits the inbox before its round ends.
  * 3. Messages taken out and held come before all that are still in the inbox.
  */
 #include "server/core/worker_inbox.h"
@@ -125,8 +126,6 @@ static void put_back(struct worker *worker, struct worker_message *first)
     inbox->held = first;
 }
 
-/* Messages may have many subscribers, whose connections need turns in between to send and to count
- * their output: in that case some messages are left for later. */
 void worker_visit_inbox(struct worker *worker)
 {
     uint64_t most =
@@ -150,7 +149,6 @@ void worker_visit_rest(struct worker *worker)
     while (worker->inbox->held != NULL);
 }
 
-/* Holds the others, in order. */
 void worker_visit_urgent(struct worker *worker)
 {
     struct worker_inbox *inbox = worker->inbox;

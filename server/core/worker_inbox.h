@@ -23,8 +23,8 @@ struct worker_message {
  * order. Callable from any thread. */
 void worker_post(struct worker *to, struct worker_message *message);
 
-/* worker_post by the worker's own thread. The message is visited in this round, after
- * the turns of all connections; no wake-up is needed. Only within the worker's round. */
+/* worker_post by the worker's own thread, without a wake-up: the message is visited later in this
+ * round. Only within the worker's round. */
 void worker_post_self(struct worker *self, struct worker_message *message);
 
 void worker_wake(struct worker *worker);
@@ -35,8 +35,8 @@ bool worker_open_inbox(struct worker *worker);
 void worker_close_inbox(struct worker *worker);
 int worker_inbox_fd(const struct worker *worker);
 bool worker_has_messages(const struct worker *worker);
-/* Messages may have many subscribers, whose connections need turns in between to send and to count
- * their output: in that case some messages are left for later. */
+/* Visits messages in order. If they have pushed much output, the rest is held for the next visit:
+ * the subscribers' connections need turns in between, to send their output and to count it. */
 void worker_visit_inbox(struct worker *worker);
 void worker_visit_urgent(struct worker *worker); /* the others are held, in order */
 void worker_visit_rest(struct worker *worker);   /* what is left, after the worker has ended */
