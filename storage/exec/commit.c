@@ -437,8 +437,7 @@ static bool is_same_root(const struct format_root *a, const struct format_root *
            memcmp(a, b, sizeof *a + a->count * sizeof(struct format_extent)) == 0;
 }
 
-/* A cell of the writes' table, which from free_replaced on finds writes by their base, not by key.
- */
+/* A cell of the writes' table, which from enter_bases on maps bases, not keys. */
 static uint32_t *base_cell(const struct store_txn *txn, const struct format_root *root)
 {
     uint32_t mask = txn->write_table_size - 1;

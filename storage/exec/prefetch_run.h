@@ -4,8 +4,7 @@
 
 #include "storage/txn/engine.h"
 
-/* For a queued transaction, whose partitions' locks are held: makes a prefetch run, now or later.
- */
+/* Makes a prefetch run of a queued transaction, now or later. Its partitions' locks are held. */
 void prefetch_run_begin(struct store_txn *txn);
 void prefetch_run_end(struct store_txn *txn); /* its real run begins */
 void prefetch_run_more(
