@@ -201,7 +201,7 @@ enum store_result extent_read(struct store_txn *txn, const struct format_root *r
 
 /* ---- whole values ---- */
 
-/* A value that is collected in memory over several attempts: its pages are released once copied. */
+/* A value that is collected in memory over several attempts. Its pages are unpinned once copied. */
 struct whole {
     struct whole *next;
     struct format_root *root;
@@ -321,8 +321,8 @@ static void read_ahead(struct store_txn *txn, const struct format_root *root, ui
     }
 }
 
-/* An exclusive request keeps others waiting in any case, and may load the same keys in each run: in
- * the end it switches to blocking mode. */
+/* Whether progress resets the count of reruns. Not for the keys loaded by an exclusive request: it
+ * may load the same keys in each run, and has to switch to blocking mode in the end. */
 static bool may_start_over(const struct store_txn *txn, const struct whole *whole)
 {
     return !whole->is_key || txn->request->scope != STORE_SCOPE_ALL;
@@ -373,8 +373,8 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The length of the hole at `offset`, which is within the value; as far as the node shows that
- * describes its first extent. */
+/* The length of the hole at `offset`, which is within the value. The search ends with the node that
+ * describes the hole's first extent. */
 static enum store_result hole_at(struct store_txn *txn, const struct format_root *root,
                                  uint64_t offset, uint64_t *length)
 {
@@ -402,7 +402,7 @@ static uint64_t patched_from(const struct patches *patches, uint64_t offset, uin
     return first > offset ? first : offset;
 }
 
-/* The number of zeros from `offset` on; 0: the extent has to be read. */
+/* The number of bytes from `offset` on known to be zero; 0: the extent has to be read. */
 static enum store_result zeros_at(struct store_txn *txn, const struct large_write *value,
                                   uint64_t offset, uint64_t *length)
 {

@@ -17,8 +17,8 @@
 
 /* ---- readers of old versions ---- */
 
-/* All value readers and others that read runs see the commits up to this number: what those gave up
- * may be freed. extents.lock is held. */
+/* All open run readers see the commits up to this number: runs that those gave up may be freed.
+ * extents.lock is held. */
 static uint64_t oldest_reader(const struct store *store)
 {
     uint64_t oldest = UINT64_MAX;
@@ -153,7 +153,7 @@ static void report_damage(struct store *store, const struct format_extent *run)
             run->page);
 }
 
-/* A transaction waits for one of its pages: the run belongs to another value, too. */
+/* Whether a transaction waits for one of its pages: then the run belongs to another value, too. */
 static bool is_awaited(const struct page_file *file, const struct format_extent *run)
 {
     uint32_t pages = page_file_run_pages(page_file_class_of(file, run->page));
@@ -197,7 +197,7 @@ static void free_extents(struct page_file *file, const struct format_extent *ext
     pthread_mutex_unlock(&file->lock);
 }
 
-/* Also false for a disputed node: the scan took the extents that it names for free. */
+/* False also for a disputed node: the scan regarded the extents that it names as free. */
 static bool has_run(struct store *store, const struct format_extent *run)
 {
     pthread_mutex_lock(&store->extents.lock);

@@ -8,14 +8,14 @@
 void extent_free_root(struct store *store, const struct format_root *root, uint64_t commit);
 void extent_free_list(struct store *store, const struct format_extent *extents, uint32_t count,
                       uint32_t depth, uint64_t commit);
-/* Defers all runs of an item in the page; the commit is the newest that was made. */
+/* Defers all runs of an item in its page, until the newest commit so far is durable. */
 void extent_free_item(struct store *store, const struct format_item *item);
 /* Recovery: another value names the run, too; extents.lock is held. False: out of memory. */
 STORE_MUST_CHECK bool extent_note_disputed(struct store *store, uint32_t page);
 void extent_forget_deferred(struct store *store);
 bool extent_free_due(struct store *store); /* on the maintenance thread; may read from disk; returns
                                               whether it freed any */
-/* Whether runs will become free as soon as their commit is durable; extents.lock is held. */
+/* Whether the oldest deferred runs wait only for the journal; extents.lock is held. */
 bool extent_free_is_near(const struct store *store);
 void extent_free_all(struct store *store, uint64_t commit);
 void run_reader_begin(struct store *store, struct run_reader *reader, uint64_t seen);

@@ -4,7 +4,7 @@
  * transaction is bounded by memory and disk only, and the ring's own bounds do not change.
  *
  *     reserved --seal--> sealed --write--> written --release--> its runs are free
- *        \--abandon--> gone
+ *        \--abandon--> freed
  *
  * Invariants
  * 1. A group is not sealed before the long records of its records are durable (journal.c checks
@@ -71,7 +71,7 @@ static enum store_result take_runs(struct store_txn *txn, struct long_record *lo
     return result;
 }
 
-/* At most half of the cache: the frames that the commit changes need the rest. */
+/* At most half of the frames' limit: the frames that the commit changes need the rest. */
 static enum store_result take_memory(struct store *store, struct long_record *long_record)
 {
     uint64_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);

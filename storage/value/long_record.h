@@ -4,7 +4,7 @@
 
 #include "storage/txn/engine.h"
 
-/* The operations of an attempt to commit take `length` bytes: if that needs a long record, reserves
+/* The record of an attempt to commit takes `length` bytes: if that needs a long record, reserves
  * memory and runs for it. STORE_WAIT: the transaction waits; what it has stays reserved. */
 STORE_MUST_CHECK enum store_result long_record_reserve(struct store_txn *txn, uint64_t length);
 void long_record_abandon(struct store_txn *txn); /* gives back any reservation */
@@ -15,8 +15,8 @@ char *long_record_bytes(const struct long_record *long_record);
  * from here on. */
 void long_record_seal(struct store_txn *txn, char *record, uint64_t commit);
 
-/* Makes the sealed ones durable, so that the journal may continue. On the thread that has the
- * maintenance thread's queue. */
+/* Makes the sealed ones durable, so that their groups can be sealed. Called by the thread that uses
+ * the maintenance queue. */
 void long_record_write(struct store *store);
 /* A checkpoint is durable: redo no longer reads the long records of commits before this one. */
 void long_record_release(struct store *store, uint64_t commit);

@@ -42,10 +42,10 @@ enum run_write_frames {
     RUN_WRITE_WAITS,        /* waits for frames, if there are none */
     RUN_WRITE_URGENT,       /* as in page_file_add_frame */
     RUN_WRITE_MAY_BE_APART, /* uses memory of its own, if there are none */
-    RUN_WRITE_APART,
+    RUN_WRITE_APART,        /* uses memory of its own */
 };
-/* Adds the run to its owner's list, which has room, under the lock under which it is taken.
- * STORE_WAIT: the transaction waits. */
+/* Reserves a run and memory for it. Adds the run to its owner's list, which has room, before
+ * extents.lock is released. STORE_WAIT: the transaction waits. */
 STORE_MUST_CHECK enum store_result run_write_begin(struct store_txn *txn, uint32_t length,
                                                    enum run_write_frames frames,
                                                    struct extent_list *runs,

@@ -2,8 +2,8 @@
  * Slots: reserves a slot of a class, in a fresh segment if none is free, and the frame of its page.
  *
  * Invariant: a reserved slot belongs to its transaction alone until it is given back
- * (page_file_give_slot) or committed. A segment is assigned by a record of its own, whatever
- * becomes of the transaction.
+ * (page_file_give_slot) or committed. A segment is assigned by a commit of its own, and stays
+ * assigned if the transaction fails.
  */
 #include "storage/value/slot_alloc.h"
 
@@ -93,7 +93,7 @@ static enum store_result assign_segment(struct store_txn *txn, struct page_file 
     return STORE_OK;
 }
 
-/* When all is full, keeps some slots free, so that writers need not wait for evictions. */
+/* When the disk is full, keeps some slots free, so that writers need not wait for evictions. */
 static void keep_some(struct store_txn *txn, struct page_file *file, uint32_t size_class)
 {
     if (atomic_load_explicit(&txn->store->full, memory_order_relaxed) &&

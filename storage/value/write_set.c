@@ -2,7 +2,7 @@
  * The changes that a transaction has buffered.
  *
  * Invariants
- * 1. There is one write per (place, key): a later change of the same key replaces or extends it. A
+ * 1. There is one write per (place, key): a later change of the same key replaces it. A
  *    place is the contents of a logical database when the key was written: see databases.c.
  * 2. Everything that a write refers to is in the request's arguments or the transaction's own
  *    memory: a frame may be evicted before the commit, so bytes in a frame are copied.
