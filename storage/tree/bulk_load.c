@@ -30,7 +30,7 @@
 
 struct store_bulk_load {
     struct store *store;
-    /* Of the memory state. If it differs from the store's, the collection no longer exists. */
+    /* The store's when it began. If the store's has changed, the collection no longer exists. */
     uint64_t generation;
     uint64_t steps;
     bool is_handed_over;
@@ -74,7 +74,7 @@ static enum store_result open_building(struct store_txn *txn, struct store_bulk_
     if (!c && !(c = tree_add_known(txn, bulk_load->roots, bulk_load->length)))
         return STORE_NO_MEMORY;
     c->bulk_load = bulk_load;
-    c->is_written = true; /* no key's item changes with it */
+    c->is_written = true; /* no item names it, so tree_touch has nothing to write */
     *collection = c;
     return request_lock_too(txn, bulk_load->roots->home);
 }

@@ -235,7 +235,7 @@ static void move_on(struct store_cursor *cursor, uint32_t count)
         cursor->rank += count;
 }
 
-/* An entry that needs more than its leaf is returned alone. */
+/* An entry with an overflow value, and in blocking mode any entry, is returned alone. */
 enum store_result store_tree_read(struct store_cursor *cursor, struct store_entry *entries,
                                   uint32_t most, uint32_t *count)
 {

@@ -62,7 +62,7 @@ static inline uint32_t tree_level(const struct store_cursor *cursor, uint32_t de
 /* The leaf with the entry at the cursor; a cursor at the end of a leaf moves to the next one. */
 STORE_MUST_CHECK enum store_result tree_find_entry(struct store_cursor *cursor,
                                                    const struct format_node **leaf);
-/* Makes the cursor know its rank; must be called while its path is still as it was found. */
+/* Computes the cursor's rank if it is unknown; the nodes on its path must not have changed. */
 STORE_MUST_CHECK enum store_result tree_rank(struct store_cursor *cursor);
 /* To the start of the next leaf, or to the end of the previous one; the rank stays.
  * STORE_ABSENT: there is no such leaf. */

@@ -2,9 +2,9 @@
  * Counted B+-trees: insertion and removal.
  *
  * A leaf without room is split: at the ends of the tree so that full nodes remain, elsewhere in
- * the middle. An empty node is freed. A node that is at most a third full is merged into a
- * neighbour with room for it. Counts are changed first, on the way down; splits and merges only
- * move counts from cell to cell.
+ * the middle. An empty node is freed. A node that is less than a third full is merged with a
+ * neighbour if both fit into one node. Counts are changed before that; splits and merges only move
+ * counts from cell to cell.
  */
 #include "storage/tree/tree.h"
 

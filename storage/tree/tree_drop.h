@@ -22,7 +22,7 @@ struct purge_list {
 };
 
 struct dropped_tree {
-    struct store_request request; /* first */
+    struct store_request request; /* first member: run and done cast it back */
     struct dropped_tree *next;
     struct store_worker *worker;
     uint64_t generation;
@@ -30,12 +30,13 @@ struct dropped_tree {
     uint32_t home;
     bool has_overflow;
     bool is_running, is_done;
-    /* In the home partition: takes its lock, and queues behind store-wide locks. */
+    /* A key in the home partition: the purge takes that partition's lock, and queues for the store
+     * lock. */
     struct store_key key;
     struct format_overflow_key key_bytes;
     struct purge_list to_purge;
     struct page_list pages;
-    struct format_overflow_key *overflow; /* values that no node names: found by recovery */
+    struct format_overflow_key *overflow; /* values that no node names, found by recovery */
     uint32_t overflow_count;
     size_t overflow_capacity;
     /* found by the transaction in progress */

@@ -26,8 +26,8 @@ uint64_t tree_next_id(struct store *store)
     return store->superblock.latest.epoch << EPOCH_SHIFT | number;
 }
 
-/* A counter separate from the ids. If an epoch uses up its range, the numbers run into the next
- * epoch's; then entries of a later start are merely mixed with these. */
+/* A counter separate from the ids. If an epoch uses up its range, the numbers run into those of the
+ * next: entries of a later start are then mixed with these, which does no harm. */
 uint64_t store_next_sequence(struct store *store)
 {
     uint64_t number = atomic_fetch_add_explicit(&store->sequences, 1, memory_order_relaxed);

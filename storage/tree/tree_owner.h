@@ -19,7 +19,7 @@ struct collection *tree_add_known(struct store_txn *txn, const struct format_tre
 /* Makes this transaction write the item of the tree's key. */
 STORE_MUST_CHECK enum store_result tree_touch(struct store_tree *tree);
 
-uint64_t tree_next_id(struct store *store); /* never returns an id twice, across restarts either */
+uint64_t tree_next_id(struct store *store); /* never returns an id twice, even after a restart */
 /* Opens the collection that the item holds; its home partition's lock is held from then on. */
 STORE_MUST_CHECK enum store_result tree_find(struct store_txn *txn, const struct store_key *key,
                                              const struct store_item *item,
