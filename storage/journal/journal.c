@@ -185,7 +185,7 @@ static void shrink(struct journal_buffer *buffer)
     buffer->capacity = 2 * JOURNAL_GROUP_TARGET;
 }
 
-/* Retires completed groups, up to the first one still in flight. Returns whether there was one. */
+/* Retires completed groups, up to the first one still in flight. False: none was retired. */
 static bool land(struct journal *journal)
 {
     uint32_t before = journal->flight_count;
@@ -240,7 +240,7 @@ static void seal(struct journal *journal, const struct journal_buffer *group)
     journal->previous = header->checksum;
 }
 
-/* If it does not fit before the end of the ring, it is written at the start. */
+/* A group that does not fit before the end of the ring is written at its start. */
 static void queue_write(struct journal_flight *flight, struct disk_queue *queue, uint64_t padded)
 {
     struct journal *journal = flight->journal;
@@ -266,7 +266,7 @@ static void queue_write(struct journal_flight *flight, struct disk_queue *queue,
     atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);
 }
 
-/* Assigns the collected records to a free flight, whose buffer is filled next. */
+/* Moves the collected records to a free flight, and takes its buffer for the next ones. */
 static struct journal_flight *board(struct journal *journal)
 {
     assert(journal->flight_count < JOURNAL_FLIGHTS && journal->long_record_unwritten == 0);

@@ -17,9 +17,9 @@
  *
  *     append: filling --start--> in flight --written--> durable --checkpoint--> released
  *
- * Threads: all functions lock inside (a leaf lock). Between journal_begin and journal_end the lock
- * is held. The write runs on the queue of the thread that started it; journal_written is called
- * there.
+ * Threads: all functions but journal_init, journal_free and journal_start_at lock inside. Between
+ * journal_begin and journal_end the lock is held, and only observers' locks (exec/change.c) are
+ * taken. The write runs on the queue of the thread that started it, which also completes it.
  */
 #ifndef VELLUM_STORE_JOURNAL_H
 #define VELLUM_STORE_JOURNAL_H
@@ -105,8 +105,8 @@ void journal_start_at(struct journal *journal, const struct journal_mark *mark, 
 
 /* Reserves room for a record of exactly `length` bytes (a multiple of 8) and its commit number.
  * STORE_WAIT: the ring or the buffers are full, or the device is too slow for `everysec`.
- * STORE_TOO_LARGE. STORE_REFUSED: the journal has failed. On STORE_OK the lock is held until
- * journal_end. */
+ * STORE_TOO_LARGE; STORE_NO_MEMORY. STORE_REFUSED: the store has failed. On STORE_OK the lock is
+ * held until journal_end. */
 STORE_MUST_CHECK enum store_result journal_begin(struct journal *journal, uint64_t length,
                                                  char **record, uint64_t *commit);
 /* databases: the new map if the record changes it, or NULL. */

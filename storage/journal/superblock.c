@@ -130,7 +130,7 @@ static bool is_known(uint32_t version)
 #define COMMITS_MOST (1ull << 62)
 #define EPOCHS_MOST (1ull << 24) /* ids of collections begin with the epoch (tree_owner.c) */
 
-/* Whether the fields that other code relies on are plausible. Another version may have others. */
+/* Whether the fields that other code relies on are plausible. Unknown versions may have others. */
 static bool is_sound(const struct format_superblock *super)
 {
     uint32_t partitions = super->partition_count;
@@ -190,7 +190,7 @@ static bool is_blank(const char *bytes, size_t len)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
 }
 
-/* Nothing was ever committed here: the power failed while the directory was being created. */
+/* Whether nothing was ever committed: the directory's creation was interrupted. */
 static bool journal_is_blank(struct superblock *block)
 {
     struct disk_file *file;

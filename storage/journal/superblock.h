@@ -1,8 +1,9 @@
 /*
  * The superblock: the identity of a directory, and where redo begins. Private to storage/.
  *
- * Threads: not thread-safe. The maintenance thread writes it; startup and a reload do so while the
- * maintenance thread is suspended.
+ * Threads: not thread-safe. The maintenance thread writes it; startup, a reload and shutdown do so
+ * while that thread does not run. Other threads read only fields that do not change meanwhile, such
+ * as the seed and the epoch.
  */
 #ifndef VELLUM_STORE_SUPERBLOCK_H
 #define VELLUM_STORE_SUPERBLOCK_H
@@ -20,7 +21,7 @@ struct superblock {
 
     struct disk_file *file; /* NULL: not open; the owner closes it */
     struct format_superblock latest;
-    struct format_secret secret; /* derived from it */
+    struct format_secret secret; /* derived from `latest` */
     bool is_damaged;             /* one of its copies was damaged when it was read */
     bool is_in_turn;             /* its copies are the last two that were written */
 };
@@ -29,9 +30,9 @@ STORE_MUST_CHECK enum store_result
 superblock_create(struct superblock *block, const struct store_options *options, char *message);
 /* STORE_ABSENT: the directory was never completed, and is empty. */
 STORE_MUST_CHECK enum store_result superblock_read(struct superblock *block, char *message);
-/* The same where the superblock file is missing. Otherwise it was lost, and the message says
- * so. */
+/* For a directory without a superblock. STORE_ABSENT: nothing was ever committed in it.
+ * STORE_CORRUPT: the superblock was lost. */
 STORE_MUST_CHECK enum store_result superblock_missing(struct superblock *block, char *message);
-STORE_MUST_CHECK int superblock_write(struct superblock *block); /* returns an errno */
+STORE_MUST_CHECK int superblock_write(struct superblock *block); /* 0 or an errno value */
 
 #endif
