@@ -15,7 +15,8 @@
  *                               accesses distinguishable, as exact counts would be
  *   0               not accessed since tracking began
  *
- * Threads: everything but access_want is called with the page file's lock held.
+ * Threads: what takes a page file is called with its lock held. access_tidy takes the locks itself;
+ * the rest needs none.
  */
 #ifndef VELLUM_STORE_ACCESS_CLOCK_H
 #define VELLUM_STORE_ACCESS_CLOCK_H
@@ -34,7 +35,7 @@ static inline enum access_kind access_kind(const struct access_clock *clock)
 void access_want(struct access_clock *clock, enum access_kind kind, int64_t now_ms);
 void access_drop(struct page_file *file);                           /* all that is tracked */
 void access_drop_segment(struct page_file *file, uint32_t segment); /* while it has its class */
-/* Frees arrays that are no longer needed. Takes the locks. */
+/* Frees arrays that are no longer needed. */
 void access_tidy(struct page_cache *cache);
 
 /* The item was accessed. random: the caller's generator state, for the probabilistic counter. */

@@ -4,12 +4,15 @@
  * whether an address lies in a chunk. Frames are numbered through all chunks; number 0 is 'none'.
  *
  * Invariants
- * 1. A frame is on the free list, or belongs to exactly one page file, whose lock protects it.
- * 2. resident counts the frames whose memory the process holds. A frame's memory is returned to the
- *    system only while the frame is free and in no list.
- * 3. used counts the frames that belong to page files. Beyond limit, only ARENA_URGENT raises it.
+ * 1. A frame is in one of the three lists, or belongs to exactly one page file, whose lock protects
+ *    it.
+ * 2. resident counts the frames whose memory the process holds. A free frame's memory is returned
+ *    to the system under the arena's lock.
+ * 3. used counts the frames that belong to page files. Beyond limit, only ARENA_URGENT raises it:
+ *    ARENA_INSTEAD replaces a frame.
  *
- * Threads: arena_take, arena_give and arena_hold_chunk lock inside; a leaf lock.
+ * Threads: arena_take, arena_give, arena_trim, arena_hold_chunk and arena_check lock inside; a leaf
+ * lock. arena_has and the counters need no lock.
  */
 #ifndef VELLUM_STORE_ARENA_H
 #define VELLUM_STORE_ARENA_H
@@ -31,7 +34,7 @@
 
 enum frame_state {
     FRAME_FREE,
-    FRAME_LOADING, /* a read is in flight; in the page table, content not valid */
+    FRAME_LOADING, /* a read is in flight or held back; in the page table, content not valid */
     FRAME_VALID,   /* in the page table */
     FRAME_ORPHAN,  /* replaced or dropped while referenced: freed with its last reference */
 };
@@ -49,7 +52,7 @@ struct frame {
     bool dirty;    /* differs from the file */
     bool writing;  /* being written: immutable, a change goes to a fresh frame */
     bool visited;  /* accessed since the eviction hand passed */
-    bool held;     /* its read is deferred (load.c) */
+    bool held;     /* its read is held back (load.c) */
     bool checked;  /* a page of an extent that was verified with the rest of it since it was read */
 };
 

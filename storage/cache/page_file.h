@@ -6,20 +6,22 @@
  * 1. table[page] is 0 or the number of a frame with that page, in state LOADING or VALID.
  * 2. A page's dirty bit is set exactly when its frame is dirty. A dirty frame is VALID and
  *    resident.
- * 3. A frame that is being written, or referenced by a reader, never changes: page_file_writable
- *    replaces it by a fresh copy, and the old frame becomes an orphan until its last reference.
+ * 3. A frame that is being written never changes: page_file_writable replaces it by a fresh copy,
+ *    and the old frame is an orphan until its last reference is gone. Frames of extents never
+ *    change once they are filled.
  * 4. In free_slots[page] a bit is set exactly when that slot (or, for runs, that run of the
  *    segment) is empty and not reserved by a transaction. The disk is consulted only at recovery.
  * 5. segment_blank[segment] is set exactly when the segment has no class and is all zeros on disk
  *    (in the extent file: its header is), so that any class may take it.
  *
- *              page_file_load                    page_file_evict
+ *           page_file_add_frame               page_file_evict
  *   (absent) -----------> LOADING -> VALID -------------> (absent)
  *        ^                   |         | page_file_writable, page_file_drop while referenced
  *        +-------------------+         +--> ORPHAN --> (freed with the last reference)
  *            load failed
  *
- * Threads: everything here is called with `lock` held.
+ * Threads: everything here is called with `lock` held, except page_file_table_bytes, and at the
+ * start and the end, when only one thread uses the file.
  */
 #ifndef VELLUM_STORE_PAGE_FILE_H
 #define VELLUM_STORE_PAGE_FILE_H
@@ -43,7 +45,7 @@ struct waiter {
 
 /* Where a class allocates its next slot. */
 struct page_file_class {
-    uint32_t page;    /* page being filled; 0: none */
+    uint32_t page;    /* being filled; for runs, segment's start + index of a mask; 0: none */
     uint32_t segment; /* where the search for pages with free slots continues */
     uint64_t free_count;
 };
@@ -144,7 +146,7 @@ void page_file_move(struct page_file *file, uint32_t page);
 STORE_MUST_CHECK bool page_file_take_slot(struct page_file *file, uint32_t size_class,
                                           uint32_t *page, uint32_t *slot);
 void page_file_give_slot(struct page_file *file, uint32_t page, uint32_t slot);
-/* Recovery: marks the slot as used. */
+/* Marks a free slot as used: in recovery, and after a flush of everything has listed the runs. */
 void page_file_keep_slot(struct page_file *file, uint32_t page, uint32_t slot);
 /* Whether all slots of a slab page are free (one of them may be the caller's reservation). */
 bool page_file_page_unused(const struct page_file *file, uint32_t page, uint32_t reserved_slot);
@@ -206,7 +208,7 @@ static inline uint32_t page_file_class_of(const struct page_file *file, uint32_t
 
 /* Fills a segment's header page; with zeros if it has no class. */
 void page_file_segment_header(const struct page_file *file, uint32_t segment, char page[PAGE_SIZE]);
-/* 0: never assigned; -1: damaged; otherwise the class. *whole: both copies agree. */
+/* 0: no class; -1: damaged; otherwise the class. *whole: both copies agree. */
 int page_file_segment_class(const struct page_file *file, uint32_t segment,
                             const char page[PAGE_SIZE], bool *whole);
 
