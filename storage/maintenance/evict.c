@@ -5,9 +5,9 @@
  * A transaction that finds no free slot wants room of one class in one partition, or a run of one
  * class in the extent file. Nothing else would help, since a segment changes its class only when
  * all of it is free. Then a hand moves through the partition's index. The index is in the order
- * of the keys' hashes, so the next entries are a random sample. Of each `samples` keys that would
- * make room, one is evicted: the one accessed longest ago, accessed least often, or expiring
- * first. As for expiry, this file only names the keys, and removal.c deletes them.
+ * of the keys' hashes, so the next entries are a random sample. One in SAMPLE_FACTOR * `samples`
+ * keys that would make room is evicted: those accessed longest ago, accessed least often, or
+ * expiring first. As for expiry, this file only names the keys, and removal.c deletes them.
  */
 #include "storage/maintenance/evict.h"
 
@@ -132,7 +132,7 @@ static uint32_t choose(struct choice *choice)
     return goes < choice->count ? goes : choice->count;
 }
 
-/* If two rounds over the index have found no candidate, there is nothing to evict. */
+/* If two rounds over the index have found no candidate, the class is barren. */
 static void note_fruit(const struct choice *choice)
 {
     struct eviction *eviction = &choice->partition->eviction;

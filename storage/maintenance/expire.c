@@ -10,7 +10,7 @@
 #include "storage/exec/removal.h"
 
 #define EXPIRY_LIMIT 256u   /* in progress at once, per worker */
-#define WALK_ENTRIES 20000u /* table entries per worker and step */
+#define WALK_ENTRIES 20000u /* table entries per partition and step */
 
 static bool may_begin(const struct store_worker *worker)
 {

@@ -3,9 +3,9 @@
  * enforces the durability limit of everysec, writes dirty pages back, makes checkpoints, frees
  * what commits have replaced, and wakes the transactions that wait for any of it.
  *
- * Invariant: a transaction in `throttled` has notified the maintenance thread first, and the
- * maintenance thread wakes all of them after each round. So no transaction waits while the
- * maintenance thread sleeps.
+ * Invariant: a round is requested after a transaction has been added to `throttled`, and the
+ * maintenance thread wakes all throttled transactions at the end of each round. So none waits
+ * longer than the next round, before which the thread sleeps a millisecond at most.
  */
 #include "storage/maintenance/maintenance.h"
 
@@ -138,7 +138,7 @@ static void sync_by_age(struct store *store)
         writeback_sync(store, atomic_load(&store->journal.appended));
 }
 
-/* A transaction waits for room that becomes free with the next group of the journal. */
+/* If a transaction waits for room, and deferred runs wait only for the journal, flushes it. */
 static void hurry_room(struct store *store)
 {
     if (!atomic_exchange(&store->room_wanted, false))

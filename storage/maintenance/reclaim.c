@@ -8,8 +8,8 @@
  * 1. The record that removes the class (ASSIGN of class 0) is durable before the zeros are
  *    written; then so are the deletions that emptied the segment. Redo skips everything before
  *    that record, and zeroes the segment if no class follows (redo.c, recover.c).
- * 2. A segment becomes blank, and available, only when the zeros are durable. So is the
- *    checkpoint that drops the record: the maintenance thread makes both, one after the other.
+ * 2. A segment becomes blank, and available, only when the zeros are durable. No checkpoint drops
+ *    the record before that: the maintenance thread does both, one after the other.
  * 3. A segment is not taken while any of its pages is being read or written, or is referenced.
  * 4. A class that has asked for room since the last round loses no segment. A waiting transaction
  *    has released its reservations; if they could be taken, it might fail to find them on every

@@ -91,7 +91,7 @@ static bool is_of(const struct dropped_tree *dropped, const struct format_node *
     return node->item.database == FORMAT_HIDDEN && node->collection == dropped->collection;
 }
 
-/* A damaged page tells nothing: that the collection names it has to do. */
+/* A damaged page does not tell its owner: the collection's reference decides. */
 static bool is_of_another(const struct dropped_tree *dropped, const struct format_node *node)
 {
     return node->item.database != FORMAT_DAMAGED && !is_of(dropped, node);

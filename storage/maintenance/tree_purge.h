@@ -4,7 +4,7 @@
 
 #include "storage/txn/engine.h"
 
-void tree_purge(struct store_worker *worker); /* does some of the work */
-void tree_leave_dropped(struct store_worker *worker);
+void tree_purge(struct store_worker *worker);         /* does some of the work */
+void tree_leave_dropped(struct store_worker *worker); /* when it is detached */
 
 #endif
