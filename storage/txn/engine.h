@@ -242,7 +242,7 @@ struct store_txn {
                                   store_resume; one more during an attempt */
 
     /* Flags that may be set in several of those states. */
-    bool throttled;       /* in store->throttled, under its lock: one of `waits` */
+    bool throttled;       /* in store->throttled, under throttle_lock: one of `waits` */
     bool refuses;         /* refuses others that need its keys; under their partitions' locks */
     bool blocking_io;     /* from now on it blocks on the disk instead of returning STORE_WAIT */
     bool leaves_no_trace; /* its reads do not count as accesses */
@@ -285,7 +285,7 @@ struct store_txn {
     struct tree_txn trees;
     uint32_t leavings; /* how often load_leave_pages was called */
 
-    struct page_file *failed_space; /* a load that failed since the last attempt */
+    struct page_file *failed_space; /* a page whose read failed: it is not read again */
     uint32_t failed_page;
     struct arrangement arrangement;
     struct store_bulk_load *bulk_load; /* a step of it is to be committed, or is being committed */
@@ -295,7 +295,7 @@ struct store_txn {
     uint64_t block_bytes;        /* total size of `blocks` */
     int64_t noted_bytes;         /* its memory, as counted last (txn_memory.c) */
     uint64_t copied_bytes;       /* bytes of items copied by this run in blocking mode */
-    uint64_t random;             /* of the WAIT=1 build */
+    uint64_t random;             /* generator state: access counters, WAIT=1 build */
 #ifdef VELLUM_WAIT
     uint32_t touched_count; /* pages visited since load_leave_pages */
     struct touched touched[TOUCHED_MOST];
