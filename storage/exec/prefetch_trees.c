@@ -107,7 +107,7 @@ static bool find_root(const struct store *store, struct way *way)
     return begin(way);
 }
 
-/* From the entry to the one in another tree that it leads to. */
+/* From the entry to an entry of another tree, as hint->follow says. */
 static bool follow(const struct store *store, struct way *way, const struct format_node *leaf)
 {
     struct store_prefetch_hint *hint = &way->hint;

@@ -33,7 +33,7 @@
 
 #define SUBMIT_EARLY 16u     /* reads */
 #define READY_STEPS 4u       /* steps (store_step) per round: they exist to give others a turn */
-#define READY_MORE 256u      /* per round, after those that were ready when it began */
+#define READY_MORE 256u      /* attempts per round of transactions that became ready during it */
 #define READY_NSEC 2000000u  /* time for these per round: the clients need time too */
 #define TREE_RERUN_LIMIT 12u /* a descent needs one page per level, one after the other */
 
@@ -75,8 +75,8 @@ static void store_lock_try(struct store *store, struct store_worker *from)
         request_wake(head, from);
 }
 
-/* The exclusive request is finished (all partitions' locks are held): those queued after it are
- * admitted in order, up to the next exclusive one. */
+/* The exclusive request is finished, and all partitions' locks are held: admits the requests queued
+ * after it in order, up to the next exclusive one. */
 static void store_lock_open(struct store *store, struct store_worker *from)
 {
     pthread_mutex_lock(&store->store_lock_mutex);
@@ -434,7 +434,7 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Transactions left over go before those that have become ready in the meantime. */
+/* Puts transactions left over before those that became ready in the meantime. */
 static void put_back(struct store_worker *worker, struct store_txn *ready, struct store_txn *last)
 {
     last->next = worker->ready;

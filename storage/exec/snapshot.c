@@ -16,8 +16,8 @@
  *    or damaged, is in exactly one place: in the index at or after `position`, in `handed`, in
  *    `ready`, or given out.
  * 2. `position` moves only under the lock of the partition it is in, together with the copying of
- *    the items it passes; and a change is reported under the lock of its own partition. So for its
- *    own key, a reader of `position` sees a value as good as the current one.
+ *    the items it passes; and a change is reported under the lock of its own partition. So a
+ *    reported key compares with the `position` that is read as with the current one.
  * 3. While a snapshot is open only commits remove items from the index: the maintenance thread does
  *    not sweep flushed databases (sweep.c), and a flush of everything leaves them to be swept later
  *    (flush.c). Runs of large values given up meanwhile are not reused (free.c).

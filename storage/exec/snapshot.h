@@ -4,7 +4,7 @@
 
 #include "storage/txn/engine.h"
 
-/* All open snapshots see the commits up to this number: what those gave up may be freed.
+/* All open snapshots see the commits up to this number: runs that those gave up may be freed.
  * extents.lock is held. */
 uint64_t snapshot_oldest(const struct store *store);
 

@@ -10,7 +10,7 @@
  *    root makes them part of a value. Without such a commit they are freed with the upload; after a
  *    crash nothing names them, and recovery frees them.
  * 2. `root` is set only when everything that it names is durable.
- * 3. A closed upload lives on until nothing of it is in flight, and no value reader reads it.
+ * 3. A closed upload is freed once nothing of it is in flight and no value reader reads it.
  *
  * However slowly it is filled, an upload holds the memory of one extent, and of WINDOW extents on
  * their way to the device. Uploads may not hold more than a quarter of the cache's frames for long:

@@ -13,7 +13,7 @@
  * 3. A segment is not taken while any of its pages is being read or written, or is referenced.
  * 4. A class that has asked for room since the last round loses no segment. A waiting transaction
  *    has released its reservations; if they could be taken, it might fail to find them on every
- *    retry, for ever.
+ *    retry, forever.
  *
  * In the extent file only the header need be zeroed: the content of runs is read only where a
  * root names it.

@@ -428,12 +428,12 @@ struct store {
     _Atomic uint32_t reader_pages;    /* pinned by value readers */
     _Atomic uint64_t loaded_bytes;    /* of values loaded as a whole, while their requests last */
 
-    pthread_mutex_t store_lock_mutex; /* exclusive requests and those queued after one */
+    pthread_mutex_t store_lock_mutex; /* guards the store lock's queue and holder */
     struct store_txn *store_lock, *store_lock_last;
     struct store_txn *store_lock_holder;
     _Atomic uint32_t store_lock_count; /* queued, and the holder */
     _Atomic uint32_t active;           /* parked transactions with key locks */
-    _Atomic uint32_t refusing; /* of those and the store lock's holder: how many refuse others */
+    _Atomic uint32_t refusing;         /* transactions that refuse others */
 
     pthread_mutex_t
         throttle_lock; /* transactions waiting for the maintenance thread, oldest first */

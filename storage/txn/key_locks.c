@@ -271,7 +271,7 @@ static void link_behind(struct key_lock *first, struct key_lock *before, struct 
     first->queue.exclusive_from_it += key_lock->exclusive;
 }
 
-/* Links it after those whose turn it is, and before all others. */
+/* Links it after the locks in turn, and before all others. */
 static void push_in(struct key_lock *first, struct key_lock *key_lock)
 {
     link_behind(first, first->queue.waiting ? first->queue.waiting->previous : first->queue.last,

@@ -135,8 +135,8 @@ static bool lock(struct page_file *file, bool may_wait)
                     : pthread_mutex_trylock(&file->lock) == 0;
 }
 
-/* Frees `most` frames or a few more. Without waiting: only those of page files that no thread, the
- * caller included, has locked. */
+/* Frees `most` frames or a few more. Without may_wait, skips page files that any thread, the caller
+ * included, has locked. */
 static void shrink(struct store *store, uint32_t most, bool may_wait)
 {
     uint32_t spaces = store->partition_count + 1, fruitless = 0, count = 0;
