@@ -1,6 +1,8 @@
 /*
+ * The client's end of a channel. Threads: see channel.h.
+ *
  * Invariants:
- * 1. All receives are posted but those of frames in the link's inbox.
+ * 1. All receives are posted, except for those of frames in the link's inbox.
  * 2. `is_armed`: the device will make the descriptor readable at the next completion.
  */
 #include "clients/channel.h"
@@ -25,9 +27,9 @@
 #define SEND_BUFFERS 16
 #define MEMORY_BYTES ((CREDITS + SEND_BUFFERS) * FRAME_BYTES)
 #define POLL_BATCH 16
-#define POLLS_PER_LOOK 256 /* at the clock, which may take longer than many polls */
+#define POLLS_PER_LOOK 256 /* reading the clock may take longer than many polls */
 #define WR_RECEIVE (1ull << 63)
-#define WR_END (1ull << 62) /* of a window, whose number is below */
+#define WR_END (1ull << 62) /* the end of a window, whose number is in the lower bits */
 
 struct vellum_channel {
     struct rdma_link link;
@@ -42,7 +44,7 @@ struct vellum_channel {
     uint32_t max_inline, spin_us;
     int tcp;
     bool is_closed, is_armed;
-    bool ends_grant; /* the server is to be told so */
+    bool ends_grant; /* the server must be notified */
 };
 
 static uint64_t clock_us(void)
@@ -54,7 +56,7 @@ static uint64_t clock_us(void)
 
 /* ---- making ---- */
 
-/* The GID that stands for our address of a socket; false: it has none. */
+/* The GID of the socket's local address. False: it has none. */
 static bool gid_of_socket(int tcp, uint8_t gid[16])
 {
     struct sockaddr_storage address = {0};
@@ -73,7 +75,8 @@ static bool gid_of_socket(int tcp, uint8_t gid[16])
     return true;
 }
 
-/* A Unix socket has no address, an InfiniBand GID is none: then any device does. */
+/* A Unix socket has no address, and an InfiniBand GID is not an address: then any device is
+ * suitable. */
 static bool open_device(struct vellum_channel *channel,
                         const struct vellum_channel_options *options,
                         char message[RDMA_MESSAGE_MAX])
@@ -144,7 +147,7 @@ static void post_receive(struct rdma_link *link, uint32_t buffer)
                             .lkey = channel->mr->lkey};
     struct ibv_recv_wr *bad,
         request = {.wr_id = WR_RECEIVE | buffer, .sg_list = &piece, .num_sge = 1};
-    if (channel->ours.mode == RDMA_MODE_WRITE) /* what it tells of is in the ring */
+    if (channel->ours.mode == RDMA_MODE_WRITE) /* its payload is in the ring */
         request.num_sge = 0;
     if (channel->is_closed)
         return;
@@ -156,7 +159,7 @@ static void describe(struct vellum_channel *channel, struct rdma_end *ours)
 {
     uint32_t psn = 0;
     ssize_t got = getrandom(&psn, sizeof psn, 0);
-    (void)got; /* any number does */
+    (void)got; /* any number will do */
     rdma_qp_describe(&channel->device, channel->qp, psn & 0xffffff, &channel->ours);
     channel->ours.frame_bytes = FRAME_BYTES;
     channel->ours.credits = CREDITS;
@@ -202,7 +205,7 @@ bool vellum_channel_open(struct vellum_channel *channel, const struct rdma_end *
                          char message[RDMA_MESSAGE_MAX])
 {
     struct rdma_end peer = *theirs;
-    peer.mode = channel->ours.mode; /* as was asked for */
+    peer.mode = channel->ours.mode; /* as requested */
     const char *missing = rdma_end_missing(&peer);
     if (missing != NULL) {
         snprintf(message, RDMA_MESSAGE_MAX, "the server's answer lacks %s", missing);
@@ -224,7 +227,7 @@ bool vellum_channel_open(struct vellum_channel *channel, const struct rdma_end *
     return true;
 }
 
-/* Windows go first: the queue pair and their regions cannot before them. */
+/* Windows are freed first: the queue pair and their regions cannot be freed before them. */
 void vellum_channel_stop(struct vellum_channel *channel)
 {
     channel->is_closed = channel->link.has_failed = true;
@@ -265,10 +268,11 @@ static bool take_frame(struct vellum_channel *channel, const struct ibv_wc *comp
                               buffer);
 }
 
-/* Soft-RoCE tells by another bit of what the server has ended; the key it names is right. */
+/* Soft-RoCE reports by another bit that the server has invalidated a key; the key is the right
+ * one. */
 #define ENDS_KEY (IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK)
 
-/* What is told with a frame, and by one, of windows. False: what there is none of. */
+/* Handles what a frame reports about windows. False: it reports one that does not exist. */
 static bool take_releases(struct vellum_channel *channel, const struct ibv_wc *completion)
 {
     if (channel->ours.mode == RDMA_MODE_SEND && (completion->wc_flags & ENDS_KEY) != 0)
@@ -300,7 +304,7 @@ static void completed(struct vellum_channel *channel, const struct ibv_wc *compl
         rdma_link_sent(&channel->link, completion->wr_id);
 }
 
-/* Returns how many completions there were. */
+/* Returns the number of completions. */
 static int take_completions(struct vellum_channel *channel)
 {
     struct ibv_wc completions[POLL_BATCH];
@@ -321,7 +325,7 @@ bool vellum_channel_poll(struct vellum_channel *channel)
     return !channel->is_closed;
 }
 
-/* A grant that is over is told before anything else is sent. */
+/* Reports the end of a grant, before anything else is sent. */
 static bool has_settled(struct vellum_channel *channel)
 {
     if (channel->ends_grant && rdma_link_control(&channel->link, RDMA_FRAME_GRANT, NULL, 0))
@@ -438,7 +442,7 @@ int vellum_channel_descriptor(const struct vellum_channel *channel)
     return channel->events->fd;
 }
 
-/* There is one each time it is armed: asking otherwise would be a system call for nothing. */
+/* There is one event for each arming: asking at other times would waste a system call. */
 static void take_event(struct vellum_channel *channel)
 {
     struct ibv_cq *cq;
@@ -460,7 +464,7 @@ bool vellum_channel_sleep(struct vellum_channel *channel)
     return take_completions(channel) == 0;
 }
 
-/* The server says nothing by TCP: whatever can be read there is its end. */
+/* The server sends nothing over TCP: if the socket is readable, the server has closed it. */
 void vellum_channel_look(struct vellum_channel *channel)
 {
     char byte;
@@ -469,7 +473,7 @@ void vellum_channel_look(struct vellum_channel *channel)
         channel->is_closed = true;
 }
 
-/* False: nothing has moved in the time to spin. */
+/* False: nothing has moved within spin_us. */
 static bool spin(struct vellum_channel *channel)
 {
     uint64_t now_us, spin_until = 0;

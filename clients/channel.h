@@ -25,57 +25,59 @@ struct vellum_channel_options {
     uint32_t spin_us; /* how long waiting is busy before it sleeps */
 };
 
-/* Beside a TCP connection, which stays the caller's and tells when the server is gone. NULL: no
- * device fits, as `message` tells. */
+/* Creates a channel beside a TCP connection, which still belongs to the caller and shows when
+ * the server is gone. NULL: no device is suitable, see `message`. */
 struct vellum_channel *vellum_channel_new(int tcp, const struct vellum_channel_options *options,
                                           struct rdma_end *ours, char message[RDMA_MESSAGE_MAX]);
-/* With what the server has answered. */
+/* Connects it with the attributes in the server's answer. */
 bool vellum_channel_open(struct vellum_channel *channel, const struct rdma_end *theirs,
                          char message[RDMA_MESSAGE_MAX]);
-/* Closed, so that nobody reaches registered memory by it any more. */
+/* Closes it: the server cannot access registered memory any more. */
 void vellum_channel_stop(struct vellum_channel *channel);
 void vellum_channel_free(struct vellum_channel *channel);
 
 #define CLIENT_CHANNEL_CLOSED (-1) /* by the server, or broken */
 
-/* Bytes moved; 0: none now. */
+/* Return the number of bytes moved; 0: none now. */
 ssize_t vellum_channel_write(struct vellum_channel *channel, const struct iovec *vectors,
                              int count);
 ssize_t vellum_channel_read(struct vellum_channel *channel, void *to, size_t size);
 
-/* Memory that the server may read or write while a reference to it is under way; without windows,
- * as long as it is registered. NULL: failed. */
+/* Registers memory, which the server may read or write while a reference to it is in use;
+ * without windows, as long as it is registered. NULL: failed. */
 struct ibv_mr *vellum_channel_register(struct vellum_channel *channel, void *memory, size_t size);
 
 bool vellum_channel_has_windows(const struct vellum_channel *channel);
 
-/* The memory's bytes stand in the stream behind what was written. False: there is no room now. */
+/* Appends the memory's bytes, by reference, to the stream. False: there is no room now. */
 bool vellum_channel_pull(struct vellum_channel *channel, const struct vellum_span *span);
 
-/* What a reply that was read belongs to may still be open to the server, for a moment. */
+/* Whether the server may, for a moment, still access memory of a request whose reply was read. */
 bool vellum_channel_is_revoking(const struct vellum_channel *channel);
 
-/* Memory that the server may write the next long value into, instead of sending it: until
- * end_grant(), where `is_used` tells that the value's last bytes were placed. To be called when no
+/* Grants memory into which the server may write the next long value instead of sending it, until
+ * end_grant(), whose `is_used` says that the value's last bytes were placed. Called when no
  * reply is outstanding. False: there is no room now. */
 bool vellum_channel_grant(struct vellum_channel *channel, const struct vellum_span *memory);
 void vellum_channel_end_grant(struct vellum_channel *channel, bool is_used);
-/* The next bytes of the stream are in that memory. While there are such, read() gives none. */
+/* Whether the next bytes of the stream are in that memory. As long as they are, read() returns
+ * none. */
 bool vellum_channel_placed(struct vellum_channel *channel, struct rdma_place *place);
 
-/* Takes up what has come, without waiting. False: the channel is closed. */
+/* Handles what has arrived, without waiting. False: the channel is closed. */
 bool vellum_channel_poll(struct vellum_channel *channel);
 
 bool vellum_channel_readable(const struct vellum_channel *channel);
 bool vellum_channel_writable(const struct vellum_channel *channel);
 
-/* Waits until something has moved, the channel is closed, or the time is over (-1: none). */
+/* Waits until something has moved, the channel is closed, or the timeout (-1: none) has passed. */
 void vellum_channel_wait(struct vellum_channel *channel, int timeout_ms);
 
-/* Looks at the TCP connection, which tells when the server has gone. */
+/* Checks the TCP connection, which shows whether the server is gone. */
 void vellum_channel_look(struct vellum_channel *channel);
 
-/* For event loops: readable when there may be something to poll for, once sleep() was true. */
+/* For event loops: after sleep() has returned true, readable when there may be something to
+ * poll. */
 int vellum_channel_descriptor(const struct vellum_channel *channel);
 bool vellum_channel_sleep(struct vellum_channel *channel);
 

@@ -88,7 +88,7 @@ struct vellum_channel_options vellum_channel_options(const struct vellum *vellum
         .spin_us = vellum->options.spin_us};
 }
 
-/* NULL: there is none, for the reason in `reason`. */
+/* `channel` NULL: there is none, for the reason in vellum->reason. */
 void vellum_take_channel(struct vellum *vellum, struct vellum_channel *channel)
 {
     vellum->channel = channel;

@@ -1,16 +1,17 @@
 /*
- * Connecting and closing; and the steps of it, for connections that wait for nothing.
+ * Connecting and closing, and their steps for connections that do not block.
  */
 #ifndef VELLUM_CONNECT_H
 #define VELLUM_CONNECT_H
 
 #include "clients/connection.h"
 
-/* A connection that is not connected, with a copy of the options; NULL: out of memory. */
+/* Creates a connection that is not yet connected, with a copy of the options. NULL: out of
+ * memory. */
 struct vellum *vellum_new(const struct vellum_options *options);
-/* As it was then, with what is registered. */
+/* Back to the state after vellum_new(); registered memory stays with it. */
 void vellum_close(struct vellum *vellum);
-/* What the server is to be asked for a channel with. */
+/* The options with which to ask the server for a channel. */
 struct vellum_channel_options vellum_channel_options(const struct vellum *vellum);
 void vellum_take_channel(struct vellum *vellum, struct vellum_channel *channel);
 

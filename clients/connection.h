@@ -1,6 +1,6 @@
 /*
  * A connection, as the files of libvellum share it. Bytes wait in hiredis's context: commands in
- * its output buffer, replies in its reader. Those here move them without waiting, whatever the
+ * its output buffer, replies in its reader. io.h moves them without waiting, whatever the
  * transport.
  */
 #ifndef VELLUM_CONNECTION_H
@@ -16,17 +16,17 @@
 
 struct vellum_memory {
     struct vellum *vellum;
-    struct vellum_memory *previous, *next; /* of the connection's */
+    struct vellum_memory *previous, *next; /* in the connection's list */
     char *bytes;
     size_t size;
     struct ibv_mr *mr; /* NULL: by TCP */
 };
 
-/* Where the output is more than bytes. */
+/* Points in the output where there is more than bytes. */
 enum vellum_splice_kind {
-    SPLICE_PULL, /* bytes of the application's memory stand here */
-    SPLICE_INTO, /* the next reply may be written into it: sent when it is the next */
-    SPLICE_HOLD, /* nothing is sent until that has arrived */
+    SPLICE_PULL, /* bytes of the application's memory are inserted here */
+    SPLICE_INTO, /* grants memory to the next reply: sent when no reply before it is outstanding */
+    SPLICE_HOLD, /* nothing is sent until that reply has arrived */
 };
 
 struct vellum_splice {
@@ -46,7 +46,7 @@ struct vellum {
     int timeout_ms;
     struct vellum_splice *splices, **splices_end;
     size_t spliced;              /* bytes of the output buffer before the last splice */
-    uint64_t appended, answered; /* commands; those whose replies were taken */
+    uint64_t appended, answered; /* number of commands, and of replies that were taken */
     struct vellum_into *intos, **intos_end;
     struct vellum_memory *memories;
     bool has_slept; /* TCP may have shown that the server closed */
@@ -55,10 +55,10 @@ struct vellum {
 
 void vellum_fail(struct vellum *vellum, const char *text);
 
-/* Whether there is an error; takes hiredis's over. */
+/* Whether there is an error; copies hiredis's. */
 bool vellum_has_failed(struct vellum *vellum);
 
-/* Bytes in the output buffer; and whether there is anything to be sent, splices included. */
+/* The bytes in the output buffer, and whether there is anything to send, including splices. */
 size_t vellum_output_length(const struct vellum *vellum);
 bool vellum_has_output(const struct vellum *vellum);
 

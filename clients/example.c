@@ -1,5 +1,5 @@
 /*
- * vellum-example [HOST [PORT]]: sets a key, reads it back, and says how that travelled.
+ * vellum-example [HOST [PORT]]: sets a key, reads it back, and prints the transport.
  * Built against the installed library: cc example.c $(pkg-config --cflags --libs vellum)
  */
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /*
- * GET into the application's own memory. By a channel the reply is parsed here, since parts of it
- * do not come as bytes: they are in the memory already. By others, and where there is no room at
- * all, the reply comes as it does, and is put there.
+ * GET into the application's own memory. Over a channel the reply is parsed here, since parts of it
+ * do not arrive as bytes: they are in the memory already. Over other transports, and if the
+ * application gives no room, the reply arrives as usual and is copied there.
  *
  * Invariants:
- * 1. vellum->intos are those whose replies have not come, in their order; only the first may be
- *    granted: then nothing else is outstanding, and all that comes is its reply.
- * 2. A splice stands before the command of each that is to be granted, where the output stops until
- *    all replies before have been taken, and one behind it, until its own has come.
+ * 1. vellum->intos are those whose replies have not arrived, in order; only the first may be
+ *    granted: then no other reply is outstanding, and everything received belongs to its reply.
+ * 2. There is a splice before the command of each one to be granted, at which the output stops
+ * until all previous replies have been taken, and one after it, until its own reply has arrived.
  */
 #include "clients/get_into.h"
 
@@ -23,17 +23,17 @@ enum into_state { INTO_HEAD, INTO_BODY, INTO_TAIL, INTO_WHOLE, INTO_OTHER };
 
 struct vellum_into {
     struct vellum_into *next;
-    uint64_t turn; /* commands before it */
+    uint64_t turn; /* number of commands before it */
     struct vellum_span span;
     bool is_by_reply, is_granted;
     enum into_state state;
     char head[HEAD_MAX], tail[2];
     size_t head_length, tail_length;
-    uint64_t length, at; /* of the value; of it, what is there */
-    bool was_placed;     /* what was there last */
+    uint64_t length, at; /* of the value; of its part that has arrived */
+    bool was_placed;     /* the last part was placed by the server */
 };
 
-/* "$5\r\n" of a value for which there is room; anything else is hiredis's business. */
+/* Parses "$5\r\n" of a value for which there is room; hiredis parses anything else. */
 static void parse_head(struct vellum_into *into)
 {
     char *end;
@@ -48,7 +48,8 @@ static void parse_head(struct vellum_into *into)
     into->state = length > 0 ? INTO_BODY : INTO_TAIL;
 }
 
-/* Bytes of the stream, no more than belong to the state. What vellum_channel_read says. */
+/* Reads bytes of the stream, no more than belong to the state. Returns what vellum_channel_read
+ * returns. */
 static ssize_t read_some(struct vellum_into *into, struct vellum_channel *channel)
 {
     ssize_t got;
@@ -73,7 +74,7 @@ static ssize_t read_some(struct vellum_into *into, struct vellum_channel *channe
     return got;
 }
 
-/* False: a part is in the wrong place. */
+/* False: a part was placed at the wrong position. */
 static bool take_placed(struct vellum_into *into, const struct rdma_place *place)
 {
     if (into->state != INTO_BODY || place->offset != into->at ||
@@ -100,7 +101,8 @@ static void drop_first(struct vellum *vellum)
     free(into);
 }
 
-/* The reader gets the beginning of a reply of its own: the length, or what was no value. */
+/* Feeds hiredis's reader with a reply of ours (the length), or the beginning of one that is not
+ * a value. */
 static int give_to_reader(struct vellum *vellum)
 {
     struct vellum_into *into = vellum->intos;
@@ -158,7 +160,7 @@ bool vellum_into_is_due(const struct vellum *vellum)
     return vellum->intos->turn == vellum->answered;
 }
 
-/* An integer in a value's place; NULL: out of memory. */
+/* An integer reply instead of the value. NULL: out of memory. */
 static redisReply *integer_reply(uint64_t number)
 {
     char text[HEAD_MAX];

@@ -1,5 +1,6 @@
 /*
- * Bytes to and from the server without waiting, and what loops of the application's own need.
+ * Moves bytes to and from the server without waiting; the functions for the application's own event
+ * loop.
  */
 #include "clients/io.h"
 
@@ -13,7 +14,7 @@
 
 #define READ_BYTES (16 * 1024)
 
-/* What send() and recv() say: bytes, 0 for none now, -1 for the end. */
+/* Converts the result of send() or recv(): bytes, 0 for none now, -1 for the end. */
 static ssize_t outcome(ssize_t moved)
 {
     if (moved > 0)
@@ -41,7 +42,7 @@ static const char *closed_text(const struct vellum *vellum)
     return vellum->channel != NULL ? VELLUM_CLOSED_TEXT : "the server has closed the connection";
 }
 
-/* The output's beginning has been sent. */
+/* Removes the beginning of the output, which has been sent. */
 static void drop_output(struct vellum *vellum, size_t sent)
 {
     sds output = vellum->tcp->obuf;
@@ -69,8 +70,8 @@ bool vellum_can_send(const struct vellum *vellum)
            (first == NULL || first->before > 0 || is_due(vellum, first));
 }
 
-/* The first splice is where the output begins. False: its turn has not come, or there is no room
- * for it now. */
+/* Sends the first splice, which is at the beginning of the output. False: a reply must come
+ * first, or there is no room now. */
 static bool send_splice(struct vellum *vellum)
 {
     struct vellum_splice *splice = vellum->splices;
@@ -118,7 +119,7 @@ int vellum_send_some_waiting(struct vellum *vellum)
     return REDIS_ERR;
 }
 
-/* A socket that gave less has no more: it need not be asked. */
+/* A socket that returned less than asked for has no more, so it is not read again. */
 static bool may_have_more(const struct vellum *vellum, bool is_full)
 {
     return vellum->channel != NULL ? vellum_channel_readable(vellum->channel) : is_full;

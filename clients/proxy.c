@@ -6,12 +6,13 @@
  * The proxy makes the channel, so it knows the password; clients need not send it, but may.
  *
  * Invariants:
- * 1. A pair holds at most one piece (PIECE_BYTES) per direction: who is slow holds up the other.
- * 2. Whoever ends first, client or server, ends the pair: what the server sent before is delivered.
- * A channel cannot be closed by halves, so a client that sends no more counts as gone: to wait for
- *    replies would keep one that has gone waiting in BLPOP, which takes elements.
- * 3. Its end stands behind bytes that the server may not take while it waits: so it is looked for
- *    every LOOK_S while nothing is read, and with nothing taken since the last time the pair ends.
+ * 1. A pair holds at most one piece (PIECE_BYTES) per direction: a slow end throttles the other.
+ * 2. The end that closes first, client or server, ends the pair; what the server sent before is
+ *    delivered. A channel cannot be half-closed, so a client that sends no more counts as gone:
+ *    otherwise a client that disconnected while waiting in BLPOP would still take elements.
+ * 3. The end of a client comes after its last bytes, which the server may not take while a command
+ *    waits. So it is checked every LOOK_S while nothing is read from the client, and if the server
+ *    has taken nothing since the previous check, the pair ends.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,7 +37,7 @@
 #define PIECE_BYTES (64 * 1024)
 #define DIAL_LIMIT_S 5 /* for the connection, and for each answer until there is a channel */
 #define LOOK_S 3
-#define SPIN_ROUNDS 200 /* of polling without anything moved, before the proxy sleeps */
+#define SPIN_ROUNDS 200 /* polls in which nothing moved, before the proxy sleeps */
 
 struct proxy {
     struct event_base *base;
@@ -58,9 +59,10 @@ struct pair {
     redisContext *tcp;
     struct vellum_channel *channel;
     struct event *client_in, *client_out, *channel_in, *tcp_in;
-    struct event *look;           /* for the client's end */
-    struct piece up, down;        /* to the server, to the client */
-    uint64_t taken, taken_before; /* how often the server took something; when looking began */
+    struct event *look;    /* checks for the client's end */
+    struct piece up, down; /* to the server, to the client */
+    uint64_t taken,
+        taken_before; /* how often the server took something; the same at the last check */
     bool client_ended, server_ended, is_over;
 };
 
@@ -71,7 +73,7 @@ static bool is_empty(const struct piece *piece)
     return piece->start == piece->end;
 }
 
-/* What read() and write() say: bytes, 0 for none now, -1 for the end. */
+/* Converts the result of read() or write(): bytes, 0 for none now, -1 for the end. */
 static ssize_t outcome(ssize_t moved)
 {
     if (moved > 0)
@@ -158,14 +160,14 @@ static void begin_looking(struct pair *pair)
     event_add(pair->look, &time);
 }
 
-/* libevent takes an error of a socket for readiness, and keeps it from who waits for its end. */
+/* libevent reports an error of a socket as readiness, so an event for its end would not see it. */
 static bool has_gone(const struct pair *pair)
 {
     struct pollfd end = {.fd = pair->client, .events = POLLRDHUP};
     return poll(&end, 1, 0) > 0;
 }
 
-/* The next round takes the consequence. */
+/* The next round ends the pair. */
 static void on_look(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -175,7 +177,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
         pair->client_ended = pair->client_ended || has_gone(pair);
 }
 
-/* Moves all that moves now; true: something did. */
+/* Moves what can be moved now. True: something was moved. */
 static bool serve(struct pair *pair)
 {
     bool has_moved = false, moves = true;
@@ -198,7 +200,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    (void)arg; /* the round looks at every pair */
+    (void)arg; /* the round serves every pair */
 }
 
 static void on_server_gone(evutil_socket_t fd, short what, void *arg)
@@ -211,8 +213,8 @@ static void on_server_gone(evutil_socket_t fd, short what, void *arg)
     event_del(pair->tcp_in);
 }
 
-/* All other pairs wait meanwhile. Of a server that vanishes while a channel is idle, the keepalive
- * tells. */
+/* All other pairs wait meanwhile. Keepalive detects a server that vanishes while a channel is
+ * idle. */
 static redisContext *dial(const struct proxy *proxy)
 {
     const struct timeval limit = {.tv_sec = DIAL_LIMIT_S};
@@ -302,7 +304,7 @@ static bool serve_all(struct proxy *proxy)
     return has_moved;
 }
 
-/* False: something has come meanwhile. */
+/* False: something has arrived meanwhile. */
 static bool may_sleep(struct proxy *proxy)
 {
     bool may = true;
@@ -326,7 +328,8 @@ static int listen_tcp(int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     int yes = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK); /* nobody else gets our password's rights */
+    address.sin_addr.s_addr =
+        htonl(INADDR_LOOPBACK); /* only local clients get the rights of our password */
     if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
         bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 128) == 0)
         return fd;
@@ -366,7 +369,7 @@ static bool refuse(const char *option, const char *value)
     return false;
 }
 
-/* 0: the text is no port. */
+/* 0: the text is not a port. */
 static int port_of(const char *text)
 {
     char *end;
@@ -400,7 +403,7 @@ static bool take_option(struct proxy *proxy, int option, const char *value)
     }
 }
 
-/* False: the program is over, with that status. */
+/* False: the program must exit with *status. */
 static bool read_options(struct proxy *proxy, int argc, char **argv, int *status)
 {
     static const struct option options[] = {{"listen", required_argument, NULL, 'l'},

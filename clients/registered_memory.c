@@ -1,6 +1,6 @@
 /*
- * Values in the application's own memory: registered with the device of the connection's channel,
- * and again with that of the next one after a reconnect.
+ * Values in the application's own memory, which is registered with the device of the connection's
+ * channel, and after a reconnect with that of the new one.
  */
 #include "clients/registered_memory.h"
 
@@ -25,7 +25,7 @@ static bool pin(struct vellum_memory *memory)
 static void unpin(struct vellum_memory *memory)
 {
     if (memory->mr != NULL && ibv_dereg_mr(memory->mr) != 0) {
-        vellum_channel_stop(memory->vellum->channel); /* the server may reach it: no longer */
+        vellum_channel_stop(memory->vellum->channel); /* ends the server's access to it */
         ibv_dereg_mr(memory->mr);
     }
     memory->mr = NULL;

@@ -10,7 +10,7 @@
 void vellum_unpin_all(struct vellum *vellum);
 bool vellum_pin_all(struct vellum *vellum);
 
-/* The part of the memory that a value is in. REDIS_ERR: it is not of this connection's. */
+/* The part of the memory that contains a value. REDIS_ERR: the memory is not this connection's. */
 int vellum_span_of(struct vellum *vellum, const struct vellum_memory *memory, size_t offset,
                    size_t length, struct vellum_span *span);
 

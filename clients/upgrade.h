@@ -14,14 +14,15 @@ struct vellum_channel *vellum_upgrade(redisContext *tcp,
                                       const struct vellum_channel_options *options,
                                       char message[RDMA_MESSAGE_MAX]);
 
-/* What a connection begins with that wants a channel: whether there are any, and for this client. A
- * stranger's connection would not survive CONNECT, which has more words than strangers may say. */
+/* The first command of a connection that wants a channel: it asks whether the server offers
+ * channels to this client. CONNECT would close an unauthenticated connection, because it has
+ * more arguments than such a client may send. */
 #define CLIENT_UPGRADE_LOOK "RDMA INFO"
 /* False: no channel, for the reason in `message`. */
 bool vellum_upgrade_is_offered(const redisReply *reply, char message[RDMA_MESSAGE_MAX]);
 
-/* After that, the same in two steps, between which others wait: the question is appended to what
- * tcp sends; the channel is of use, and its own, when its reply has been taken. */
+/* After that, vellum_upgrade() in two steps, for connections that do not block: the first
+ * appends CONNECT to tcp's output, the second takes its reply and opens the channel. */
 struct vellum_channel *vellum_upgrade_ask(redisContext *tcp,
                                           const struct vellum_channel_options *options,
                                           char message[RDMA_MESSAGE_MAX]);

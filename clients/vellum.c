@@ -1,6 +1,6 @@
 /*
- * hiredis formats commands into its context's output buffer and parses replies with its reader; by
- * a channel only the bytes in between go another way.
+ * hiredis formats commands into its context's output buffer and parses replies with its reader;
+ * with a channel only the transport of the bytes is different.
  */
 #include "clients/vellum.h"
 
@@ -42,8 +42,8 @@ static long long clock_ms(void)
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Waits for the channel to move, within the time that began with the first wait: `limit_ms` is 0
- * then. What need not wait does not look at the clock. */
+/* Waits for the channel, until the timeout that began with the first wait, at which *limit_ms is
+ * 0. A reply that is there already costs no look at the clock. */
 static int wait_until(struct vellum *vellum, long long *limit_ms)
 {
     long long left = -1;
@@ -61,7 +61,7 @@ static int wait_until(struct vellum *vellum, long long *limit_ms)
     return REDIS_OK;
 }
 
-/* Nothing to wait for. */
+/* Whether it can continue without waiting. */
 static bool can_move(const struct vellum *vellum)
 {
     return vellum_channel_readable(vellum->channel) ||
@@ -138,7 +138,7 @@ int vellum_append_argv(struct vellum *vellum, int argc, const char **argv, const
     return result(vellum, redisAppendCommandArgv(vellum->tcp, argc, argv, lengths));
 }
 
-/* The line at `at`, behind its end; the number behind its first byte. */
+/* Returns the position after the line at `at`; *number is the number after its first byte. */
 static size_t skip_line(const char *bytes, size_t length, size_t at, size_t *number)
 {
     *number = 0;
@@ -205,7 +205,8 @@ int vellum_flush(struct vellum *vellum)
     return vellum->channel != NULL ? flush_channel(vellum) : flush_socket(vellum);
 }
 
-/* Waits for the reply to what was appended last, with that result; NULL: it has failed. */
+/* Waits for the reply to the command appended last; `appended` is the result of that. NULL:
+ * failed. */
 static redisReply *reply_to(struct vellum *vellum, int appended)
 {
     redisReply *reply = NULL;

@@ -1,9 +1,9 @@
 /*
  * libvellum: a client of Vellum, and of any server that speaks the Redis protocol. It connects by
  * TCP or a Unix socket; where the server offers an RDMA channel and this machine has a device for
- * it, commands and replies travel by the channel from then on, and otherwise go on as they were:
- * vellum_transport() tells which, vellum_reason() why. Replies are hiredis's own, to be freed with
- * freeReplyObject(); formats are those of redisCommand().
+ * it, commands and replies use the channel from then on, and otherwise the connection continues as
+ * it is: vellum_transport() says which, vellum_reason() why. Replies are hiredis's, to be freed
+ * with freeReplyObject(); formats are those of redisCommand().
  *
  *     struct vellum_options options = {.host = "10.0.0.1", .port = 6379};
  *     struct vellum *vellum = vellum_connect(&options);
@@ -66,9 +66,10 @@ const char *vellum_error(const struct vellum *vellum);
 const char *vellum_transport(const struct vellum *vellum); /* "tcp", "unix" or "rdma" */
 const char *vellum_reason(const struct vellum *vellum);    /* why it is not "rdma"; else "" */
 
-/* By a channel: when the server's access to the caller's memory ends. "reply": before the reply is
- * returned, and it covers those bytes alone; "unregister": the device has no memory windows, and
- * access lasts as long as the memory is registered. By other transports: "". */
+/* Over a channel: when the server's access to the caller's memory ends. "reply": before the
+ * reply is returned, and it covers only the value's bytes; "unregister": the device has no
+ * memory windows, and access lasts as long as the memory is registered. Over other transports:
+ * "". */
 const char *vellum_revoking(const struct vellum *vellum);
 
 /* Executes one command and returns its reply; NULL on an error. Earlier replies must have been
@@ -87,8 +88,8 @@ int vellum_append_formatted(struct vellum *vellum, const char *bytes, size_t len
 int vellum_get_reply(struct vellum *vellum, redisReply **reply);
 
 /*
- * Values from the caller's own memory, without a copy here. By a channel the server READs them
- * from that memory (pinned while it is registered), by TCP they are sent. The bytes must not
+ * Values from the caller's own memory, without a copy here. Over a channel the server READs them
+ * from that memory (pinned while it is registered), over TCP they are sent. The bytes must not
  * change until the reply has arrived. NULL: failed, see vellum_error().
  */
 struct vellum_memory;
@@ -103,16 +104,16 @@ redisReply *vellum_set_from(struct vellum *vellum, const char *key, size_t key_l
 int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_length,
                            const struct vellum_memory *memory, size_t offset, size_t length);
 
-/* GET key into the memory, where there are `size` bytes for it at `offset`: an integer, the length
- * of the value, which is there now; by a channel the server has written it there. A value that is
- * longer comes as GET's reply, as do nil and errors, and the memory's contents are undefined.
- * Earlier replies must have been fetched. */
+/* GET key into the memory, which has `size` bytes for it at `offset`. The reply is an integer,
+ * the length of the value, which is in the memory; over a channel the server has written it
+ * there. A longer value comes as GET's own reply, as do nil and errors, and the memory's
+ * contents are undefined. Earlier replies must have been fetched. */
 redisReply *vellum_get_into(struct vellum *vellum, const char *key, size_t key_length,
                             const struct vellum_memory *memory, size_t offset, size_t size);
 
-/* The same in a pipeline, which it interrupts: by a channel the command is sent when all replies
- * before it have been taken, and later commands when its own reply has arrived. Not to be mixed
- * with subscription commands in one pipeline. */
+/* The same in a pipeline, which it interrupts: over a channel the command is sent when all
+ * replies before it have been taken, and later commands when its own reply has arrived. Not to
+ * be mixed with subscription commands in one pipeline. */
 int vellum_append_get_into(struct vellum *vellum, const char *key, size_t key_length,
                            const struct vellum_memory *memory, size_t offset, size_t size);
 
@@ -131,10 +132,11 @@ const struct vellum_memory *vellum_pool_memory(const struct vellum_pool *pool);
 size_t vellum_pool_offset(const struct vellum_pool *pool, const void *buffer);
 
 /*
- * For loops of the application's own, which wait for several connections: vellum_try() sends what
- * is gathered, as far as it goes, and takes one reply if it has come (else *reply is NULL), without
- * waiting. When it has none, vellum_sleep() tells what to wait for, with poll() or the like: one of
- * the descriptors becoming readable (or writable, with `writes`); false: try again at once.
+ * For the application's own event loop, which waits for several connections: without waiting,
+ * vellum_try() sends as much of the buffered commands as it can, and takes one reply if it has
+ * arrived (otherwise *reply is NULL). If there is none, vellum_sleep() says what to wait for, with
+ * poll() or the like: one of the descriptors becoming readable (or writable, with `writes`).
+ * False: try again at once.
  */
 struct vellum_wait {
     int descriptor; /* of the socket */

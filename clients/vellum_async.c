@@ -1,16 +1,16 @@
 /*
  * The asynchronous form: a connection that is served whenever one of its descriptors is ready.
  *
- *     DIALLING -> LOGGING_IN -> LOOKING -> ASKING -> OPEN     what is not needed is passed over
+ *     DIALLING -> LOGGING_IN -> LOOKING -> ASKING -> OPEN     steps not needed are skipped
  *        ^            |            |          |        |
  *        |            v            v          v        v
  *        +-------- PAUSING <-------- lost -------------+       with reconnect_ms; else the end
  *
  * Invariants:
- * 1. `calls` are the commands given whose replies have not come, in their order. Of those given
- *    before OPEN the bytes are in `early`, not in the output.
+ * 1. `calls` are the commands whose replies have not arrived, in order. The bytes of those given
+ *    before OPEN are in `early`, not in the output.
  * 2. While a callback runs (`depth` > 0) nothing is freed; `is_over` has it freed afterwards.
- * 3. Only serve() takes replies, and only loop events call it: giving a command calls nobody back.
+ * 3. Only serve() takes replies, and only loop events call it: giving a command calls no callback.
  */
 #include "clients/vellum_async.h"
 
@@ -274,7 +274,7 @@ static bool log_in(struct vellum_async *async)
                 : vellum_append(vellum, "AUTH %s", options->password)) == REDIS_OK;
 }
 
-/* The socket is ready: connected, or not. */
+/* The socket is ready: it is connected, or connecting has failed. */
 static bool end_dialling(struct vellum_async *async)
 {
     int error = 0;
@@ -331,7 +331,7 @@ static bool is_message(const struct vellum_async *async, const redisReply *reply
            first_word_is(reply, words, sizeof words / sizeof *words);
 }
 
-/* How many there are now, as the reply tells: of shard channels apart. */
+/* Updates the number of subscriptions from the reply; shard channels are counted separately. */
 static void count_subscriptions(struct vellum_async *async, const redisReply *reply)
 {
     static const char *const shard_words[] = {"ssubscribe", "sunsubscribe"};
@@ -358,7 +358,7 @@ static void take_reply(struct vellum_async *async, redisReply *reply)
     void *data = call->data;
     if (call->subscribes)
         count_subscriptions(async, reply);
-    /* One error stands for all channels of a command. */
+    /* A single error answers all channels of a command. */
     if (reply->type == REDIS_REPLY_ERROR || --call->replies == 0) {
         async->calls = call->next;
         if (async->calls == NULL)
@@ -386,7 +386,7 @@ static bool take(struct vellum_async *async, redisReply *reply)
 
 /* ---- the loop's calls ---- */
 
-/* By a channel, replies are polled for a moment before the loop may sleep. */
+/* Over a channel, replies are polled for a moment before the loop may sleep. */
 static bool spins(const struct vellum_async *async)
 {
     return async->vellum->channel != NULL && async->calls != NULL &&
@@ -487,7 +487,7 @@ struct vellum_async *vellum_async_connect(struct event_base *base,
     return async;
 }
 
-/* How many names SUBSCRIBE or its kin has; 0: another command. It is whole, as it is sent. */
+/* The number of names in a SUBSCRIBE or similar command, which is complete; 0: another command. */
 static uint32_t names_of(const char *command, size_t length)
 {
     static const char suffix[] = "SUBSCRIBE";
@@ -518,7 +518,8 @@ static int add_call(struct vellum_async *async, vellum_reply_fn *fn, void *data,
     return REDIS_OK;
 }
 
-/* Before the connection is open, what is sent to make it comes first. */
+/* Before the connection is open, commands are kept in `early`, because those that set it up come
+ * first. */
 static int append(struct vellum_async *async, const char *command, size_t length)
 {
     if (async->state == OPEN)

@@ -12,7 +12,7 @@
  * callback, runs there. Resolving a host's name, and connecting a queue pair (for a moment), block.
  *
  * Callbacks may call anything here, vellum_async_free() too. Replies are freed after the callback
- * returns. What is given before the connection is there is sent when it is.
+ * returns. Commands given before the connection is open are sent when it is.
  */
 #ifndef VELLUM_ASYNC_H
 #define VELLUM_ASYNC_H
@@ -26,17 +26,17 @@ extern "C" {
 struct event_base;
 struct vellum_async;
 
-/* `reply` is NULL when the connection was lost or freed before it came: nobody knows then whether
- * the command was done. */
+/* `reply` is NULL if the connection was lost or freed before the reply arrived: whether the
+ * command was executed is unknown. */
 typedef void vellum_reply_fn(struct vellum_async *async, redisReply *reply, void *data);
 
 /* Each may be NULL. */
 struct vellum_async_events {
-    /* REDIS_OK: commands go; vellum_async_transport() tells how. REDIS_ERR: see
+    /* REDIS_OK: connected; vellum_async_transport() names the transport. REDIS_ERR: see
      * vellum_async_error(); without `reconnect_ms` the connection is freed after this returns. */
     void (*connected)(struct vellum_async *async, int status, void *data);
 
-    /* REDIS_OK: as vellum_async_disconnect() or _free() wanted; REDIS_ERR: lost, see
+    /* REDIS_OK: by vellum_async_disconnect() or _free(). REDIS_ERR: lost, see
      * vellum_async_error(). The connection is freed after this returns, unless it was lost and
      * `reconnect_ms` is set. */
     void (*disconnected)(struct vellum_async *async, int status, void *data);
@@ -52,8 +52,9 @@ struct vellum_async *vellum_async_connect(struct event_base *base,
                                           const struct vellum_options *options,
                                           const struct vellum_async_events *events, void *data);
 
-/* `fn` may be NULL. SUBSCRIBE and the like call it once per channel that they name (they have to
- * name some). REDIS_ERR: the connection is ending, or memory is out: `fn` will not be called. */
+/* `fn` may be NULL. SUBSCRIBE and the like call it once per channel that they name (they must
+ * name at least one). REDIS_ERR: the connection is ending, or out of memory; `fn` will not be
+ * called. */
 int vellum_async_command(struct vellum_async *async, vellum_reply_fn *fn, void *data,
                          const char *format, ...);
 int vellum_async_vcommand(struct vellum_async *async, vellum_reply_fn *fn, void *data,
@@ -61,13 +62,13 @@ int vellum_async_vcommand(struct vellum_async *async, vellum_reply_fn *fn, void 
 int vellum_async_command_argv(struct vellum_async *async, vellum_reply_fn *fn, void *data, int argc,
                               const char **argv, const size_t *lengths);
 
-/* SET from registered memory, which vellum_register(vellum_async_connection(async), ...) gives;
- * when connected, not before. The bytes must not change until `fn` is called. */
+/* SET from memory that was registered by vellum_register(vellum_async_connection(async), ...);
+ * only when connected. The bytes must not change until `fn` is called. */
 int vellum_async_set_from(struct vellum_async *async, vellum_reply_fn *fn, void *data,
                           const char *key, size_t key_length, const struct vellum_memory *memory,
                           size_t offset, size_t length);
-/* GET into registered memory, as vellum_append_get_into(); the memory is the application's again
- * when `fn` is called. */
+/* GET into registered memory, like vellum_append_get_into(). The application must not use the
+ * memory until `fn` is called. */
 int vellum_async_get_into(struct vellum_async *async, vellum_reply_fn *fn, void *data,
                           const char *key, size_t key_length, const struct vellum_memory *memory,
                           size_t offset, size_t size);

@@ -1,8 +1,10 @@
 /*
+ * Opens and closes memory windows. Threads: see window.h.
+ *
  * Invariants:
- * 1. Windows of pulls are used and done with in turn: number n by all[n % CLIENT_PULLS].
- * 2. A window is ended once, by the server or here: which, is known when the server has told that
- *    it has read. Ended twice, it would take the queue pair with it.
+ * 1. Windows of pulls are opened and closed in turn: pull n uses all[n % CLIENT_PULLS].
+ * 2. A window is closed once, by the server or here; which of them does it is known when the server
+ *    has reported that it has read. Closing a window twice would put the queue pair into error.
  */
 #include "clients/window.h"
 

@@ -1,9 +1,10 @@
 /*
- * Memory windows of type 2: what the server may read or write of the application's memory, by one
- * key per request, good for this channel's queue pair and no longer than the request. Where the
- * device has no such windows, the key is that of the whole registration, as long as it lasts.
+ * Memory windows of type 2: they let the server read or write parts of the application's memory, by
+ * one key per request, which is valid only for this channel's queue pair and until the request
+ * ends. If the device has no such windows, the key is that of the whole registration and valid as
+ * long.
  *
- * Threads: as the channel's.
+ * Threads: those of the channel.
  */
 #ifndef VELLUM_CLIENT_WINDOW_H
 #define VELLUM_CLIENT_WINDOW_H
@@ -23,7 +24,7 @@ struct vellum_span {
     size_t length;
 };
 
-#define CLIENT_PULLS 16                   /* under way by windows, at most */
+#define CLIENT_PULLS 16                   /* in progress, at most */
 #define CLIENT_WINDOWS (CLIENT_PULLS + 1) /* and one for a grant */
 
 struct vellum_window {
@@ -34,23 +35,23 @@ struct vellum_window {
 struct vellum_windows {
     bool are_offered;
     struct ibv_qp *qp;
-    uint64_t wr_end; /* wr_id of what ends window 0 */
+    uint64_t wr_end; /* wr_id of the request that closes window 0 */
     struct vellum_window all[CLIENT_WINDOWS];
-    uint32_t pulled, released; /* references of windows given, and done with: a ring */
+    uint32_t pulled, released; /* pulls begun and finished: a ring */
     uint32_t ending;
 };
 
-/* What the queue pair is to take of sends beside the link's. */
+/* The number of sends that the queue pair needs in addition to the link's. */
 static inline uint32_t vellum_windows_sends(bool are_offered, uint32_t link_slots)
 {
     return are_offered ? link_slots + CLIENT_WINDOWS : 0;
 }
 
-/* Whether a reference to be read may be given. */
+/* Whether another pull may begin. */
 bool vellum_windows_can_pull(const struct vellum_windows *windows);
 
-/* Opens the memory: to be read, or as the one place that is written to. What is sent after this
- * finds it open. False: it cannot be had. */
+/* Open the memory, for a read or as the only memory that may be written. Frames sent after this
+ * find it open. False: failed. */
 bool vellum_windows_pull(struct vellum_windows *windows, const struct vellum_span *span,
                          struct rdma_reference *reference);
 bool vellum_windows_grant(struct vellum_windows *windows, const struct vellum_span *span,

@@ -2,9 +2,9 @@
  * A channel as its connection's transport.
  *
  *     TCP, channel pending --first frame--> channel open --TCP ends, breach, error--> broken
- *              '--bytes by TCP--> TCP for good
+ *              '--bytes over TCP--> TCP from then on
  *
- * A connection that closes an open channel has its last replies sent, and END, before TCP closes.
+ * When a connection closes an open channel, its last replies and END are sent before TCP is closed.
  */
 #include "rdma-ext/channel.h"
 
@@ -24,7 +24,7 @@ static struct rdma_transport *self_of(struct transport *transport)
     return (struct rdma_transport *)transport;
 }
 
-/* Bytes travel by TCP, as before the channel. */
+/* Drops the channel; the connection continues over TCP. */
 static void withdraw(struct rdma_transport *self)
 {
     rdma_end_channel(self->channel);
@@ -73,7 +73,7 @@ unsigned rdma_channel_readiness(const struct rdma_channel *channel)
 
 /* ---- receiving ---- */
 
-/* No correct client sends by TCP once the channel is open: a breach. */
+/* Whether the client has invalidated a key, which no correct client does. */
 static bool ends_key(struct rdma_channel *channel, const struct ibv_wc *completion)
 {
     if ((completion->wc_flags & channel->worker->service->device.ends_key) == 0)
@@ -135,12 +135,13 @@ static ssize_t transport_read(struct transport *transport, void *to, size_t size
     if (self->is_open)
         return read_channel(self->channel, to, size);
     ssize_t count = self->tcp->ops->read(self->tcp, to, size);
-    if (count > 0 && self->channel != NULL) /* the client has chosen TCP */
+    if (count > 0 && self->channel != NULL) /* the client uses TCP instead */
         withdraw(self);
     return count;
 }
 
-/* Splits the vectors into pieces of registered memory, up to the first that is not. */
+/* Splits the vectors into pieces of registered memory, up to the first one that is not
+ * registered. */
 static int find_pieces(struct rdma_channel *channel, const struct iovec *vectors, int count,
                        struct ibv_sge pieces[PAGE_PIECES])
 {
@@ -164,7 +165,7 @@ static size_t length_of(const struct iovec *vectors, int count)
     return total;
 }
 
-/* If the next bytes are a reference: READ them straight into the store's pages. */
+/* If the next input is a reference, READs it directly into the store's pages. */
 static ssize_t transport_read_vectors(struct transport *transport, const struct iovec *vectors,
                                       int count)
 {
@@ -208,7 +209,7 @@ static bool transport_let_go(struct transport *transport, void (*done)(void *arg
 
 /* ---- sending ---- */
 
-/* A refused request brings no completion that could end the channel: the next poll ends it. */
+/* A refused work request has no completion that could end the channel: the next poll ends it. */
 static void note_refusal(struct rdma_channel *channel)
 {
     if (channel->link.post_error != 0)
@@ -244,7 +245,7 @@ static ssize_t transport_write(struct transport *transport, const struct iovec *
     return sent > 0 ? (ssize_t)sent : TRANSPORT_AGAIN;
 }
 
-/* Pages that READs and WRITEs in flight refer to. */
+/* Updates the count of bytes in pages that READs and WRITEs in flight refer to. */
 void rdma_count_held(struct rdma_channel *channel)
 {
     const struct rdma_pull *pull = &channel->link.pull;
@@ -331,7 +332,8 @@ static void transport_close(struct transport *transport)
     free(self);
 }
 
-/* While the channel is open, its TCP connection only shows that the client is alive. */
+/* While the channel is open, its TCP connection only shows that the client is alive: bytes on it
+ * are a breach. */
 static void on_tcp_ready(void *arg, unsigned ready)
 {
     struct rdma_transport *self = arg;

@@ -1,6 +1,7 @@
 /*
- * The server's side of channels, inside: a service for each port of a device (devices.c), with a
- * helper thread and its part in each worker. A channel's life, and who acts on it:
+ * The internals of the server's side of channels: a service for each port of a device (devices.c),
+ * with a helper thread and an rdma_worker in each worker. The life of a channel, and the threads
+ * that act on it:
  *
  *     worker            helper thread           worker
  *     rdma_worker_connect   rdma_job_connect   rdma_on_made: it may use the queues and memory
@@ -11,18 +12,18 @@
  *                           rdma_job_destroy   rdma_on_destroyed: freed
  *
  * Invariants:
- * 1. Verbs calls that may take long are made by the helper thread, and that which waits for the
- *    network by resolvers; they work on a channel, an engine or a chunk only between its job's
- *    submission and its message back.
+ * 1. Verbs calls that may take long are made by the helper thread, and the one that waits for the
+ *    network by resolvers; they work on a channel, an engine or a chunk only between the submission
+ *    of its job and the message back.
  * 2. An engine has posted at least as many shared receives as its channels of mode send have
- * credits together: those of a channel's place are posted when it is first taken, so that few take
- * turns, and each that has come is posted again.
- * In mode write receives have no memory, and each queue pair has its own.
- * 3. A queue pair is destroyed when nothing of it can still be in the completion queue, or that is
- *    not polled any more; buffers are freed after that, all together, when the worker's last one
- *    has gone.
+ *    credits in total: the receives of a channel's place are posted when the place is first taken,
+ *    and each one is reposted after it has completed. In mode write receives have no memory, and
+ *    each queue pair has its own.
+ * 3. A queue pair is destroyed when none of its completions can still be in the completion queue,
+ * or the queue is not polled any more; buffers are freed after that, all together, when the
+ * worker's last channel is gone.
  * 4. The queues of a worker that has failed (failure.c) are not used: no completion is taken or
- *    waited for. They are made anew when its last channel has gone.
+ *    waited for. They are recreated when its last channel is gone.
  */
 #ifndef VELLUM_RDMA_CHANNEL_H
 #define VELLUM_RDMA_CHANNEL_H
@@ -40,7 +41,7 @@ struct rdma_transport {
     struct transport *tcp;
     struct rdma_channel *channel; /* NULL: the connection continued by TCP */
     unsigned wanted;
-    bool is_open; /* bytes travel by the channel */
+    bool is_open; /* bytes are sent over the channel */
 };
 
 struct rdma_channel {
@@ -57,24 +58,24 @@ struct rdma_channel {
     bool is_bound;
     uint32_t place, block; /* in worker->channels; of send buffers */
 
-    void (*let_go)(void *arg); /* to be called when no READ fills pages any more, or NULL */
+    void (*let_go)(void *arg); /* called when no READ fills pages any more; or NULL */
     void *let_go_arg;
-    struct transport_place *placing; /* its part is being written to the client, or NULL */
-    uint64_t placed, held;           /* bytes of that part; as counted in held_bytes */
+    struct transport_place *placing; /* its part is being written to the client; or NULL */
+    uint64_t placed, held;           /* bytes of that part; bytes counted in held_bytes */
 
     struct rdma_channel *hash_next, *ready_next, *touched_next;
 
-    /* for the helper */
+    /* for the helper thread */
     struct rdma_job job;
     struct worker_message message, made;
     struct rdma_request *request;
-    struct rdma_device speaker; /* the device, with the address that it speaks from */
+    struct rdma_device speaker; /* the device, with the address it sends from */
     struct rdma_channel *resolve_next;
-    int resolve_error; /* what the resolver found, or another for the same peer; else 0 */
+    int resolve_error; /* of this resolver, or of another one for the same peer; else 0 */
     struct rdma_engine engine;
     struct ibv_qp *qp;
     struct worker_message trouble; /* an event reported that its queue pair failed */
-    bool is_troubled;              /* that was posted */
+    bool is_troubled;              /* `trouble` was posted */
     uint32_t max_inline;
     bool makes_chunk;
     struct rdma_chunk chunk;

@@ -1,11 +1,11 @@
 /*
- * Which device serves a channel, and from which address. A port that is down is chosen after all
- * that are up, and a device that has failed last of all. Among those that are up, in this order:
+ * Chooses the device that serves a channel, and its address. Ports that are down come after all
+ * that are up, and failed devices last. Ports that are up are chosen in this order:
  *
- *     on Ethernet, one that has the address which the connection has come to
- *     on InfiniBand, one of the peer's subnet
+ *     on Ethernet, one that has the address at which the connection arrived
+ *     on InfiniBand, one in the peer's subnet
  *     on Ethernet, one that has an address of the peer's family
- *     any, the one that came into use first
+ *     any, the one in use for longest
  */
 #include "rdma-ext/choose.h"
 
@@ -132,7 +132,7 @@ static void gid_of(const struct sockaddr_storage *address, uint8_t gid[16])
         memcpy(gid, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
 }
 
-/* Nothing is sent: a datagram socket that is connected has its address. */
+/* Sends nothing: connecting a datagram socket only sets its local address. */
 bool rdma_route(const uint8_t peer[16], uint8_t source[16])
 {
     struct sockaddr_storage address;

@@ -1,5 +1,6 @@
 /*
- * A worker's channels: completions, the connections' turns, and messages from the helper.
+ * A worker's channels on one device: completions, turns of the connections, and messages from the
+ * helper thread.
  */
 #include "rdma-ext/completion_loop.h"
 
@@ -19,7 +20,7 @@
 #include "rdma-ext/service.h"
 
 #define POLL_BATCH 16
-#define POLL_MAX 64 /* completions taken before the connections get their turns */
+#define POLL_MAX 64 /* completions taken before the connections get their turn */
 
 /* ---- channels by place and number ---- */
 
@@ -102,12 +103,12 @@ void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer)
     if (atomic_load_explicit(&worker->has_failed, memory_order_relaxed))
         return;
     int error = ibv_post_srq_recv(worker->engine.srq, &request, &bad);
-    if (error != 0) /* there is room for all of them */
+    if (error != 0) /* the queue has room for all of them */
         rdma_worker_fail(worker, "ibv_post_srq_recv", error);
 }
 
-/* Posts the receives of a channel's share, once: they stay in the queue when the channel is gone.
- */
+/* Posts the receives of a channel's share, once: they stay in the queue after the channel is
+ * gone. */
 static void post_receives(struct rdma_worker *worker, uint32_t block)
 {
     struct rdma_chunk *chunk = &worker->chunks[block / CHUNK_CHANNELS];
@@ -119,7 +120,7 @@ static void post_receives(struct rdma_worker *worker, uint32_t block)
         rdma_post_receive(worker, block * CREDITS + i);
 }
 
-/* The share that is used last is posted at once, as a reserve. */
+/* The share that is used last is posted immediately, as a reserve. */
 static void take_chunk(struct rdma_worker *worker, const struct rdma_chunk *chunk)
 {
     uint32_t index = worker->chunk_count++;
@@ -144,7 +145,8 @@ static bool has_stage(const struct rdma_channel *channel)
     return i < STAGES;
 }
 
-/* A connection that did not read in its turn may not read for long: its command may be waiting. */
+/* A connection that did not read in its turn may not read for a long time: its command may be
+ * waiting. Its stage is taken away. */
 static bool is_free_stage(const struct rdma_worker *worker, uint32_t i)
 {
     struct rdma_channel *holder = worker->stages[i];
@@ -155,7 +157,7 @@ static bool borrow_stage(struct rdma_link *link)
 {
     struct rdma_channel *channel = channel_of_link(link);
     struct rdma_worker *worker = channel->worker;
-    assert(!has_stage(channel)); /* each part's memory is released with it */
+    assert(!has_stage(channel)); /* a stage is released with its part */
     for (uint32_t i = 0; i < STAGES; i++) {
         if (!is_free_stage(worker, i))
             continue;
@@ -271,7 +273,7 @@ static void tell_client(struct rdma_channel *channel, bool has_begun)
 static void bind_completed(struct rdma_channel *channel, bool is_good)
 {
     channel->is_bound = is_good;
-    if (!channel->awaits_window) { /* not announced by the helper yet */
+    if (!channel->awaits_window) { /* the helper has not announced it yet */
         channel->is_broken = channel->is_broken || !is_good;
         return;
     }
@@ -320,7 +322,7 @@ static void send_completed(struct rdma_worker *worker, const struct ibv_wc *comp
     rdma_note_ready(channel);
 }
 
-/* Returns how many completions were taken, at most `limit` and a batch. */
+/* Returns the number of completions taken: `limit` at most, plus less than a batch. */
 static uint32_t take_completions(struct rdma_worker *worker, uint32_t limit)
 {
     struct ibv_wc completions[POLL_BATCH];
@@ -385,7 +387,7 @@ static void give_turns(struct rdma_worker *worker)
     tell_credits(worker);
 }
 
-/* Mostly finds nothing, and must then be cheap. */
+/* Usually finds nothing, and must then be cheap. */
 bool rdma_worker_poll(struct rdma_worker *worker)
 {
     if (worker->engine.cq == NULL)
@@ -463,7 +465,7 @@ static bool take_one(_Atomic uint32_t *count, uint32_t most)
     return has_room;
 }
 
-/* Among the channels of this device, and of all. */
+/* Takes a place among the channels of this device, and of all devices. */
 static bool take_place(struct rdma_service *service)
 {
     struct rdma_devices *devices = service->devices;
@@ -488,7 +490,7 @@ static bool refuse(struct rdma_worker *worker, struct rdma_request *request, con
     return false;
 }
 
-/* Whether the device and the request go together. */
+/* Whether the device can serve the request; if not, the request gets the reason. */
 static bool may_connect(struct rdma_worker *worker, struct rdma_request *request)
 {
     struct rdma_service *service = worker->service;
@@ -659,10 +661,10 @@ void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
 {
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
-    give_stage_back(&channel->link); /* nothing is received into it any more */
+    give_stage_back(&channel->link); /* nothing is received into its stage any more */
     channel->link.pull.is_under_way = false;
     rdma_channel_pulled(channel);
-    rdma_channel_placed(channel); /* nor sent */
+    rdma_channel_placed(channel); /* nor sent from its pages */
     if (channel->has_block)
         channel->worker->free_blocks[channel->worker->free_count++] = channel->block;
     forget(channel);

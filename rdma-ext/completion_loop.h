@@ -25,12 +25,12 @@ struct rdma_worker {
     struct rdma_service *service;
     struct rdma_poll_group *group;
     struct worker *owner;
-    bool is_leaving; /* the group lets go of it when it has no channels */
+    bool is_leaving; /* the group drops it when it has no channels */
     struct worker_message joining, leaving, farewell;
     struct ibv_comp_channel *events;
     bool is_armed;
     _Atomic bool has_failed; /* its queues, or the device: all channels end */
-    bool is_ending_all;      /* the channels have been ended for that */
+    bool is_ending_all;      /* the channels have been ended because of that */
     bool is_deaf;            /* completion events have stopped for good */
 
     struct rdma_engine engine; /* cq NULL: none, or being created by the helper */
@@ -40,15 +40,15 @@ struct rdma_worker {
     uint32_t free_count;
     struct rdma_channel **channels; /* by place; NULL: free */
     uint32_t channel_count;         /* including those being created or destroyed */
-    uint32_t connecting, making;    /* of mode send: being created; with a new chunk */
+    uint32_t connecting, making;    /* of mode send: being created; of these, with a new chunk */
     struct rdma_channel *by_number[CHANNEL_HASH];
     struct rdma_channel *ready, *touched;
-    struct rdma_channel *stages[STAGES]; /* who uses it */
-    uint32_t last_region;                /* where a page was found */
+    struct rdma_channel *stages[STAGES]; /* the channel that uses it */
+    uint32_t last_region;                /* where the last page was found */
 
     struct rdma_counters counters;
 
-    /* the helper's */
+    /* the helper thread's */
     struct rdma_engine made;
     struct worker_message failing;
     _Atomic bool is_failing_posted;
@@ -70,16 +70,16 @@ bool rdma_worker_poll(struct rdma_worker *worker);
 bool rdma_worker_sleep(struct rdma_worker *worker);
 bool rdma_worker_woken(struct rdma_worker *worker);
 
-/* Messages from the helper. */
+/* Messages from the helper thread. */
 void rdma_on_made(struct worker *owner, struct worker_message *message);
 void rdma_on_connected(struct worker *owner, struct worker_message *message);
 void rdma_on_settled(struct worker *owner, struct worker_message *message);
 void rdma_on_destroyed(struct worker *owner, struct worker_message *message);
-/* And the watcher: the device is not used any more. */
+/* Message from the watcher: the device is no longer used. */
 void rdma_on_leaving(struct worker *owner, struct worker_message *message);
 
-void rdma_note_ready(struct rdma_channel *channel);   /* its callback is to be called */
-void rdma_note_touched(struct rdma_channel *channel); /* it may owe credits */
+void rdma_note_ready(struct rdma_channel *channel);   /* its callback must be called */
+void rdma_note_touched(struct rdma_channel *channel); /* it may have credits to return */
 const char *rdma_received_frame(const struct rdma_worker *worker, uint32_t buffer);
 void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer);
 void rdma_end_channel(struct rdma_channel *channel);    /* released by its connection */

@@ -1,10 +1,10 @@
 /*
- * All devices that are in use: a service for each port, and for each worker a poll group, which has
- * the worker's queues with every one of them.
+ * All devices in use: a service for each port, and for each worker a poll group, which has the
+ * worker's queues on each of them.
  *
  * Invariants:
  * 1. A group belongs to its worker's thread, and has one rdma_worker of each service.
- * 2. The lists are changed under the lock; by the watcher (watch.c), after the start.
+ * 2. The lists are changed under the lock, after the start only by the watcher (watch.c).
  */
 #include "rdma-ext/devices.h"
 
@@ -29,7 +29,7 @@ static bool is_called(const struct rdma_device *device, const char *name, int in
     return device->index == index && strcmp(device->name, name) == 0;
 }
 
-/* How many of the device's ports are, or that one; all the same where it is port 0. */
+/* Counts the services that use this port of the device; port 0: any of its ports. */
 static uint32_t count_of(struct rdma_service *const *services, uint32_t count, const char *name,
                          int index, uint8_t port, int *ports)
 {
@@ -191,7 +191,7 @@ static bool poll(struct rdma_poll_group *group)
     return has_moved;
 }
 
-/* Each has to be armed. */
+/* All of them must be armed. */
 static bool may_sleep(struct rdma_poll_group *group)
 {
     bool may = true;
@@ -200,7 +200,7 @@ static bool may_sleep(struct rdma_poll_group *group)
     return may;
 }
 
-/* Those that were not armed have nothing to tell. */
+/* Those that were not armed have no event. */
 static void woken(struct rdma_poll_group *group)
 {
     for (uint32_t i = 0; i < group->worker_count; i++) {
@@ -210,7 +210,7 @@ static void woken(struct rdma_poll_group *group)
     }
 }
 
-/* NULL: there is none. */
+/* The group's worker for a channel of that path. NULL: there is none. */
 static struct rdma_worker *worker_for(struct rdma_poll_group *group, const struct rdma_path *path,
                                       bool *fits)
 {
@@ -234,7 +234,7 @@ bool rdma_group_connect(struct rdma_poll_group *group, struct rdma_request *requ
     return false;
 }
 
-/* Where none fits, one that has come meanwhile may. */
+/* If no device fits, one that has been added meanwhile may. */
 static bool connect(struct rdma_poll_group *group, struct rdma_request *request)
 {
     struct rdma_devices *devices = group->devices;

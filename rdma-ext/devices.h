@@ -14,14 +14,14 @@ struct rdma_service;
 struct rdma_seeking;
 struct rdma_poll_group;
 
-/* All that the process uses: see devices.c and watch.c. */
+/* All devices that the process uses: see devices.c and watch.c. */
 struct rdma_devices {
     struct rdma_options options;
     char names[RDMA_DEVICES_MAX * RDMA_NAME_MAX];
     _Atomic uint32_t channel_count;
     _Atomic uint64_t pinned_bytes;
 
-    pthread_mutex_t lock; /* over the rest; taken before a service's */
+    pthread_mutex_t lock; /* protects the rest; taken before a service's lock */
     pthread_cond_t wake;  /* of the watcher */
     struct rdma_service *services[RDMA_DEVICES_MAX], *leaving[RDMA_DEVICES_MAX];
     uint32_t service_count, leaving_count;
@@ -29,7 +29,7 @@ struct rdma_devices {
     uint32_t group_count;
     struct rdma_listed failed[RDMA_DEVICES_MAX]; /* not to be opened again */
     uint32_t failed_count;
-    struct rdma_info past; /* counts of services that are no more */
+    struct rdma_info past; /* counts of services that were freed */
 
     pthread_t watcher;
     bool has_watcher, is_asked, is_stopping;
@@ -37,11 +37,11 @@ struct rdma_devices {
     struct rdma_seeking *seekers;
 };
 
-/* Opens the next port that fits and is not in use. NULL: there is none, and message tells why. By
- * the watcher. */
+/* Opens the next suitable port that is not in use. NULL: there is none, and `message` says why.
+ * Thread: the watcher. */
 struct rdma_service *rdma_devices_open_next(struct rdma_devices *devices,
                                             char message[RDMA_ERROR_MAX]);
-/* As rdma_ops.connect, with the devices that the group has. */
+/* Like rdma_ops.connect, with the group's devices. */
 bool rdma_group_connect(struct rdma_poll_group *group, struct rdma_request *request);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * What becomes of channels when the device refuses a call, or tells of a failure:
+ * The effect on channels when the device refuses a call, or an event reports a failure of:
  *
  *     a queue pair                              its channel ends
- *     a completion queue, a shared receive queue   all channels of their worker
- *     the device                                its channels, and none are made (watch.c)
- *     the port                                  is told of; channels end by their own retries
+ *     a completion queue, a shared receive queue   all channels of their worker end
+ *     the device                                its channels end, and none are made (watch.c)
+ *     the port                                  logged; channels end by their own retries
  *
- * A channel that is pending ends without its connection, which goes on by TCP.
+ * When a pending channel ends, its connection continues over TCP.
  */
 #include "rdma-ext/failure.h"
 
@@ -41,8 +41,8 @@ static void describe(char text[RDMA_MESSAGE_MAX], const char *what, int error, c
 
 /* ---- failures of a worker's queues ---- */
 
-/* The worker is awake now. Without channels there is nothing to end: the failed queues are gone,
- * too. */
+/* This message wakes the worker. Without channels there is nothing to end: the failed queues are
+ * gone, too. */
 static void on_failing(struct worker *owner, struct worker_message *message)
 {
     (void)owner;
@@ -75,7 +75,7 @@ void rdma_worker_fail(struct rdma_worker *worker, const char *what, int error)
     service->warn(service->warn_arg, text);
 }
 
-/* Channels on which the helper works are refused when its job ends. */
+/* Channels on which the helper is working are refused when its job ends. */
 static void end_one(struct rdma_channel *channel)
 {
     if (channel->is_gone)
@@ -123,7 +123,7 @@ static void on_trouble(struct worker *owner, struct worker_message *message)
         rdma_break_off(channel);
 }
 
-/* The worker gets this message before the one that the queue pair was destroyed. */
+/* The worker gets this message before the one that reports the queue pair as destroyed. */
 static void queue_pair_failed(const struct ibv_qp *qp)
 {
     struct rdma_channel *channel = qp->qp_context;
@@ -142,7 +142,7 @@ struct lost_window {
     uint32_t key;
 };
 
-/* Otherwise its client would notice with its next frame only. */
+/* Otherwise its client would notice only at its next frame. */
 static void on_lost_window(struct worker *owner, struct worker_message *message)
 {
     (void)owner;
@@ -166,7 +166,7 @@ void rdma_key_ended(struct rdma_worker *worker, uint32_t key)
     rdma_say(service, "a client has sent an invalidation, which none may: its channel is ended");
     for (uint32_t i = 0; i < service->worker_count; i++) {
         struct lost_window *lost = malloc(sizeof *lost);
-        if (lost == NULL) /* its client notices without help */
+        if (lost == NULL) /* the client notices at its next frame */
             continue;
         *lost = (struct lost_window){
             .message.visit = on_lost_window, .worker = service->workers[i], .key = key};
@@ -176,7 +176,7 @@ void rdma_key_ended(struct rdma_worker *worker, uint32_t key)
 
 /* ---- events ---- */
 
-/* The queue that the event does not concern is NULL. */
+/* `cq` or `srq`: the queue that failed; the other is NULL. */
 static void queue_failed(struct rdma_service *service, const struct ibv_cq *cq,
                          const struct ibv_srq *srq)
 {
@@ -191,7 +191,7 @@ static void queue_failed(struct rdma_service *service, const struct ibv_cq *cq,
     pthread_mutex_unlock(&service->lock);
 }
 
-/* False: it was lost before. */
+/* False: it was marked as lost before. */
 static bool lose(struct rdma_service *service)
 {
     if (atomic_exchange(&service->is_lost, true))
@@ -253,8 +253,7 @@ static void take_event(struct rdma_service *service, const struct ibv_async_even
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_QP_LAST_WQE_REACHED: /* of a queue pair that went into the error state by itself
-                                         */
+    case IBV_EVENT_QP_LAST_WQE_REACHED: /* of a queue pair that entered the error state by itself */
         queue_pair_failed(event->element.qp);
         return;
     case IBV_EVENT_CQ_ERR:
@@ -271,7 +270,7 @@ static void take_event(struct rdma_service *service, const struct ibv_async_even
         return;
     case IBV_EVENT_PORT_ACTIVE:
         port_changed(service, event->element.port_num, "is active");
-        rdma_devices_changed(service->devices); /* it may be one that is not in use */
+        rdma_devices_changed(service->devices); /* the port may be one that is not in use */
         return;
     case IBV_EVENT_LID_CHANGE:
         lid_changed(service, event->element.port_num);

@@ -18,8 +18,7 @@ void rdma_worker_fail(struct rdma_worker *worker, const char *what, int error);
 void rdma_channel_fail(struct rdma_channel *channel, const char *what, int error);
 /* To be called first in each poll. True: channels were ended. */
 bool rdma_worker_end_failed(struct rdma_worker *worker);
-/* A client has invalidated a key. No client may: the key may have been that of another client's
- * ring. */
+/* A client has invalidated a key, which is a breach: it may be the key of another client's ring. */
 void rdma_key_ended(struct rdma_worker *worker, uint32_t key);
 /* The device has been removed: its channels end. Thread: the watcher. */
 void rdma_device_gone(struct rdma_service *service);

@@ -1,5 +1,5 @@
 /*
- * Jobs: verbs calls that may take long, for a device's helper thread.
+ * Jobs for a device's helper thread: verbs calls that may take long.
  */
 #ifndef VELLUM_RDMA_JOBS_H
 #define VELLUM_RDMA_JOBS_H
@@ -14,10 +14,10 @@ struct rdma_job {
     uint64_t due_ns; /* 0: at once */
 };
 
-/* By any thread. A job is not submitted again before it has begun. */
+/* Thread: any. A job is not submitted again before it has begun. */
 void rdma_submit(struct rdma_service *service, struct rdma_job *job);
 void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job); /* the lock is held */
-/* By the helper. */
+/* Thread: the helper. */
 void rdma_delay(struct rdma_service *service, struct rdma_job *job, uint64_t ns);
 void rdma_wake_helper(struct rdma_service *service);
 

@@ -1,10 +1,12 @@
 /*
+ * Sends, receives, READs and WRITEs of a link. Threads: see link.h.
+ *
  * Invariants:
- * 1. posted - done <= RDMA_LINK_SLOTS; of those, the last is signaled when slots or buffers have
- * run out, so that a full link always hears of room again.
+ * 1. posted - done <= RDMA_LINK_SLOTS. If slots or buffers have run out, the last of these sends is
+ *    signaled, so that a full link always gets a completion when there is room again.
  * 2. Every send carries one frame and uses one credit.
- * 3. Mode write: data is read in order and its credit told after that, so the frames of data that
- * the peer has not read are the newest ones, fewer than the slots: the next slot is free.
+ * 3. Mode write: data is read in order, and its credit is returned after that. So the frames that
+ *    the peer has not read are the newest ones, and fewer than the slots: the next slot is free.
  */
 #include "rdma-ext/link.h"
 
@@ -47,7 +49,7 @@ void rdma_link_begin(struct rdma_link *link, struct ibv_qp *qp, uint32_t max_inl
 
 /* ---- sending ---- */
 
-/* Frames on their way into one post. */
+/* Frames to be posted together. */
 struct batch {
     struct ibv_send_wr requests[BATCH];
     struct ibv_sge pieces[BATCH];
@@ -84,7 +86,7 @@ static bool is_to_be_signaled(struct rdma_link *link)
     return true;
 }
 
-/* Where a frame of this size is assembled. */
+/* The memory in which a frame of this size is assembled. */
 static char *begin_frame(struct rdma_link *link, struct batch *batch, size_t size)
 {
     if (size <= link->max_inline)
@@ -171,14 +173,14 @@ static void send_one(struct rdma_link *link, enum rdma_frame_type type, const ch
 
 /* ---- keys to be invalidated ---- */
 
-/* In mode send the next frame invalidates it; otherwise the peer does, when told. */
+/* In mode send the next frame invalidates it; otherwise the peer does, when it is notified. */
 static void end_key(struct rdma_link *link, uint32_t key)
 {
     link->ends_key = link->mode == RDMA_MODE_SEND;
     link->key = key;
 }
 
-/* The next message may be the reply. */
+/* Reports finished pulls, before a message that may be the reply. False: some are left. */
 static bool has_released(struct rdma_link *link)
 {
     while (link->release_head != link->release_tail && rdma_link_has_room(link)) {
@@ -284,8 +286,8 @@ void rdma_link_sent(struct rdma_link *link, uint64_t wr_id)
 
 /* ---- placing ---- */
 
-/* Takes as much of the pieces as fits into that many requests and the bound on held memory, up to
- * `most` bytes. Returns the bytes. */
+/* Cuts the pieces to what fits into that many requests, the bound on held memory and `most`
+ * bytes. Returns the number of bytes. */
 static size_t cut_pieces(const struct rdma_link *link, struct ibv_sge *pieces, int *count,
                          uint32_t requests, uint64_t most)
 {
@@ -302,7 +304,7 @@ static size_t cut_pieces(const struct rdma_link *link, struct ibv_sge *pieces, i
     return total;
 }
 
-/* Chained READs or WRITEs between the pieces and what lies at the remote address. */
+/* Posts a chain of READs or WRITEs between the pieces and the memory at the remote address. */
 static void post_pieces(struct rdma_link *link, struct ibv_sge *pieces, int count,
                         enum ibv_wr_opcode opcode, uint64_t address, uint32_t rkey)
 {
@@ -349,7 +351,7 @@ size_t rdma_link_place(struct rdma_link *link, struct ibv_sge *pieces, int count
     rdma_place_write(payload, &place);
     link->place_number = link->posted;
     link->is_placing = true;
-    if (!link->has_failed) /* else the client would read stale bytes as the value */
+    if (!link->has_failed) /* otherwise the client would read stale bytes as the value */
         send_one(link, RDMA_FRAME_PLACED, payload, sizeof payload);
     return place.length;
 }
@@ -365,7 +367,7 @@ static bool accept_frame(struct rdma_link *link, const struct rdma_frame *frame,
     link->bytes_in += frame->length;
     if (frame->type != RDMA_FRAME_CREDIT && frame->type != RDMA_FRAME_END &&
         frame->type != RDMA_FRAME_RELEASE) {
-        assert(link->inbox_tail - link->inbox_head < RDMA_LINK_WINDOW); /* by the credits */
+        assert(link->inbox_tail - link->inbox_head < RDMA_LINK_WINDOW); /* ensured by the credits */
         link->inbox[link->inbox_tail++ % RDMA_LINK_WINDOW] = (struct rdma_received){
             .type = frame->type, .payload = payload, .length = frame->length, .buffer = buffer};
         return true;
@@ -452,7 +454,7 @@ static void end_pull(struct rdma_link *link)
     drop_first(link);
 }
 
-/* Returns 0 if the next part has to arrive first. */
+/* Returns 0 if the next part has not arrived yet. */
 static size_t take_pulled(struct rdma_link *link, char *to, size_t size)
 {
     struct rdma_pull *pull = &link->pull;
@@ -463,7 +465,7 @@ static size_t take_pulled(struct rdma_link *link, char *to, size_t size)
     }
     if (part > size)
         part = size;
-    assert(!pull->is_direct); /* the owner of the pages continues the READ */
+    assert(!pull->is_direct); /* the caller that owns the pages continues the READ */
     memcpy(to, pull->memory + pull->taken, part);
     pull->taken += (uint32_t)part;
     if (pull->taken == pull->here && pull->rest.length == 0)
@@ -491,7 +493,7 @@ static struct rdma_received *first_of(struct rdma_link *link)
     return &link->inbox[link->inbox_head % RDMA_LINK_WINDOW];
 }
 
-/* A grant replaces the one before, or ends it. */
+/* A grant replaces the previous one, or ends it. */
 static bool take_grant(struct rdma_link *link)
 {
     const struct rdma_received *first = first_of(link);
@@ -503,8 +505,8 @@ static bool take_grant(struct rdma_link *link)
     return true;
 }
 
-/* The frame that becomes the first is copied once and then checked. False: it is nothing to be
- * read, or invalid. */
+/* Called when a frame becomes the first of the inbox; it is copied once and then checked. False:
+ * it has nothing to be read, or is invalid. */
 static bool begin_first(struct rdma_link *link)
 {
     bool is_good = true;

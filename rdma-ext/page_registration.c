@@ -1,11 +1,12 @@
 /*
- * The store's pages, registered with the device in long stretches: a value is then written to a
- * client from where it lies.
+ * Registers the store's pages with the device in large regions, so that values are written to
+ * clients directly from the pages.
  *
  * Invariants:
- * 1. Regions are only added, by the helper; a worker may look at those below region_count.
- * 2. One region at a time is being added: is_registering is set by the worker that asks for it.
- * When one cannot be had it stays set, and what lies in others goes on being copied.
+ * 1. Regions are only added, and by the helper thread; a worker may read those below region_count.
+ * 2. One region at a time is being added: is_registering is set by the worker that asks for it. If
+ *    it cannot be registered, is_registering stays set, and values outside of the existing regions
+ *    are copied from then on.
  */
 #include "rdma-ext/page_registration.h"
 
@@ -25,7 +26,8 @@ void rdma_job_register(struct rdma_service *service, struct rdma_job *job)
     if (count == REGIONS_MAX)
         return;
     if (!service->pages_around(service->pages_arg, service->wanted_page, &start, &size)) {
-        atomic_store(&service->is_registering, false); /* a copy of a page, or not a page */
+        atomic_store(&service->is_registering,
+                     false); /* the address is in a copy of a page, or in no page */
         return;
     }
     struct ibv_mr *mr = ibv_reg_mr(service->device.pd, start, size, IBV_ACCESS_LOCAL_WRITE);

@@ -14,8 +14,8 @@ struct rdma_worker;
 
 #define REGIONS_MAX 4096 /* of the store's pages */
 
-/* The key of the region that holds these bytes of the store's pages. False: none does yet; the
- * helper has been asked for one and may fail. */
+/* Finds the key of the region that contains these bytes of the store's pages. False: there is
+ * none yet; the helper has been asked to register one, which may fail. */
 bool rdma_pages_key(struct rdma_worker *worker, const void *address, size_t len, uint32_t *lkey);
 void rdma_job_register(struct rdma_service *service, struct rdma_job *job);
 void rdma_pages_free(struct rdma_service *service); /* call when no queue pair is left */

@@ -1,5 +1,5 @@
 /*
- * The devices of a worker: its part in each, polled together. By the worker's thread.
+ * The devices of a worker, polled together. Thread: the worker.
  */
 #ifndef VELLUM_RDMA_POLL_GROUP_H
 #define VELLUM_RDMA_POLL_GROUP_H
@@ -8,9 +8,9 @@
 
 struct rdma_worker;
 
-#define GROUP_WORKERS_MAX (2 * RDMA_DEVICES_MAX) /* those that leave included */
+#define GROUP_WORKERS_MAX (2 * RDMA_DEVICES_MAX) /* including those that are leaving */
 
-/* A worker's queues with each device, in the order in which these came into use. */
+/* A worker's queues on each device, in the order in which the devices came into use. */
 struct rdma_poll_group {
     struct rdma_devices *devices;
     struct worker *owner;
@@ -19,9 +19,9 @@ struct rdma_poll_group {
     uint32_t worker_count;
 };
 
-/* False: no room for another. */
+/* False: there is no room for another. */
 bool rdma_group_join(struct rdma_worker *worker);
 void rdma_group_leave(struct rdma_worker *worker);
-void rdma_has_left(struct rdma_worker *worker); /* the group has let go of it */
+void rdma_has_left(struct rdma_worker *worker); /* the group has dropped it */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Looks at a device's port: its GIDs, state, LID and MTU.
+ * Queries a device's port: its GIDs, state, LID and MTU.
  */
 #include "rdma-ext/port.h"
 

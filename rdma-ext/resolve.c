@@ -1,12 +1,12 @@
 /*
- * Bringing queue pairs to their peers: to find the way to an address takes the kernel a second
- * where nobody is at it, and cannot be interrupted. So it happens on threads of its own, made when
- * they are needed first.
+ * Connects queue pairs to their peers. If no host has the peer's address, the kernel takes a second
+ * to resolve it and cannot be interrupted. So this is done on separate threads, which are started
+ * on demand.
  *
  * Invariants:
- * 1. Of one peer's channels one is under way at a time: a peer that cannot be reached keeps no more
- *    than one thread busy. When that one fails, those that wait for the same peer do as well.
- * 2. A channel whose connection has closed, and all when the service stops, are passed by.
+ * 1. Of one peer's channels one is resolved at a time: an unreachable peer keeps no more than one
+ *    thread busy. If it fails, the channels that wait for the same peer fail as well.
+ * 2. Channels whose connection has closed, and all channels when the service stops, are skipped.
  */
 #include "rdma-ext/resolve.h"
 
@@ -59,7 +59,7 @@ static bool is_nobody_there(int error)
     return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
-/* Returns an errno. The lock is held, but for the call. */
+/* Returns an errno. The lock is held, except during the call. */
 static int connect_one(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_resolving *resolving = &service->resolving;
@@ -100,7 +100,7 @@ static void *resolve(void *arg)
         while ((channel = take_next(service)) != NULL) {
             channel->resolve_error = connect_one(service, channel);
             give_back(service, channel);
-            pthread_cond_broadcast(&resolving->wake); /* start the peer's next */
+            pthread_cond_broadcast(&resolving->wake); /* the peer's next channel can start */
         }
         if (service->is_stopping && resolving->queue == NULL)
             break;
@@ -112,7 +112,7 @@ static void *resolve(void *arg)
     return NULL;
 }
 
-/* False: no thread is there, and none can or should be started. */
+/* False: there is no thread, and none can or should be started. */
 static bool has_resolver(struct rdma_service *service)
 {
     struct rdma_resolving *resolving = &service->resolving;
@@ -145,7 +145,7 @@ void rdma_resolve(struct rdma_service *service, struct rdma_channel *channel)
     resolving->channels++;
     if (has_resolver(service)) {
         pthread_cond_signal(&resolving->wake);
-    } else { /* without a thread of its own: one after the other */
+    } else { /* without a resolver the helper does it, one after the other */
         *at = NULL;
         channel->resolve_error = connect_one(service, channel);
         give_back(service, channel);

@@ -1,5 +1,5 @@
 /*
- * Bringing queue pairs to their peers, on threads that may wait for the network: see resolve.c.
+ * Connects queue pairs to their peers, on threads that may wait for the network: see resolve.c.
  */
 #ifndef VELLUM_RDMA_RESOLVE_H
 #define VELLUM_RDMA_RESOLVE_H
@@ -12,19 +12,19 @@ struct rdma_service;
 
 #define RESOLVERS_MAX 64 /* threads */
 
-/* See resolve.c. Under the service's lock. */
+/* See resolve.c. The service's lock protects it. */
 struct rdma_resolving {
     pthread_cond_t wake;
     struct rdma_channel *queue;
     struct rdma_channel *under_way[RESOLVERS_MAX];
     pthread_t threads[RESOLVERS_MAX];
     uint32_t thread_count, idle;
-    uint32_t channels; /* with resolvers now */
+    uint32_t channels; /* held by resolvers now */
 };
 
 /* Thread: the helper. Has the channel's queue pair connected, then submits its job. */
 void rdma_resolve(struct rdma_service *service, struct rdma_channel *channel);
-/* When is_stopping is set and the helper has ended: joins the threads. */
+/* Joins the threads. Called when is_stopping is set and the helper has ended. */
 void rdma_resolvers_stop(struct rdma_service *service);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * A device's port, and the helper thread that makes all verbs calls about it which take long.
+ * A port of a device, and the helper thread that makes all long verbs calls on it.
  *
  * Invariants:
  * 1. Jobs run one after the other, in the order they were submitted; delayed ones when they are
@@ -56,12 +56,12 @@ static void job_look(struct rdma_service *service, struct rdma_job *job)
     (void)job;
     rdma_look_at_port(service);
     pthread_mutex_lock(&service->lock);
-    service->is_looking = false; /* not before: the job would be in the list twice */
+    service->is_looking = false; /* not earlier: the job would be in the list twice */
     pthread_mutex_unlock(&service->lock);
 }
 
-/* Not every device reports every change: INFO gets what was seen last, and asks the helper to look
- * again. */
+/* Not every device reports every change, so INFO shows the last known state and asks the helper
+ * to look again. */
 static void keep_looking(struct rdma_service *service)
 {
     if (service->is_looking || rdma_clock_ns() - service->looked_ns < LOOK_NS)
@@ -82,7 +82,7 @@ static int time_to_wait(const struct rdma_service *service)
 static void *help(void *arg)
 {
     struct rdma_service *service = arg;
-    int events = service->device.context->async_fd; /* -1: there are no more */
+    int events = service->device.context->async_fd; /* -1: no more events can be read */
     pthread_setname_np(pthread_self(), "rdma");
     for (;;) {
         bool is_over;
@@ -154,7 +154,7 @@ static struct rdma_service *new_service(struct rdma_devices *devices)
     return service;
 }
 
-/* What the device is like, before the helper starts. */
+/* Queries the device, before the helper starts. */
 static bool begin(struct rdma_service *service, char message[RDMA_ERROR_MAX])
 {
     int events = service->device.context->async_fd;

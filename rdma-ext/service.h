@@ -21,16 +21,16 @@ struct rdma_worker;
 struct rdma_service {
     struct rdma_device device;
     struct rdma_devices *devices;
-    _Atomic uint32_t staying; /* workers that have it, while it is leaving */
+    _Atomic uint32_t staying; /* workers that still have it, while it is leaving */
     bool is_halted;
     uint32_t max_channels, chunks_max;
     uint32_t max_held_bytes;         /* of each channel */
     bool is_gid_fixed;               /* all channels use the device's */
     uint8_t gids[RDMA_GIDS_MAX][16]; /* of its port, as last seen by the helper */
     uint32_t gid_count;
-    bool is_active;     /* the port; device.lid and device.mtu are its, too */
+    bool is_active;     /* of the port, as are device.lid and device.mtu */
     bool is_looking;    /* the helper has been asked to look at it */
-    uint64_t looked_ns; /* when it did last */
+    uint64_t looked_ns; /* when it last did */
     struct rdma_job looking;
     void (*warn)(void *arg, const char *text);
     void *warn_arg;
@@ -52,29 +52,28 @@ struct rdma_service {
     struct rdma_job registering;
 
     pthread_t helper;
-    pthread_mutex_t lock; /* over jobs, stopping, GIDs, the port, the list of workers */
+    pthread_mutex_t lock; /* protects jobs, stopping, GIDs, the port, the list of workers */
     struct rdma_job *jobs, *last_job;
     struct rdma_resolving resolving;
     bool is_stopping;
     int wake_fd;
 
-    /* the helper's own */
+    /* the helper thread's own */
     struct rdma_job *delayed;
-    int error;       /* why pinning memory or creating a queue failed the last time */
-    bool has_warned; /* of that */
+    int error;       /* of the last failure to pin memory or create a queue */
+    bool has_warned; /* it has logged that error */
 };
 
-/* Opens a device and begins to serve. NULL: none fits, and message tells why. */
+/* Opens a device and starts its service. NULL: none is suitable, and `message` says why. */
 struct rdma_service *rdma_service_open(struct rdma_devices *devices,
                                        const struct rdma_choice *choice,
                                        char message[RDMA_ERROR_MAX]);
-/* As rdma_ops has them, of one device. */
+/* The functions of rdma_ops, for one device. */
 void rdma_service_halt(struct rdma_service *service);
 void rdma_service_free(struct rdma_service *service);
 struct rdma_worker *rdma_service_attach(struct rdma_service *service,
                                         struct rdma_poll_group *group);
-/* What it is like, the GIDs that its channels may speak from, and what it adds to the counts. By
- * any thread. */
+/* Its state, the GIDs that its channels may send from, and its share of the counts. Thread: any. */
 void rdma_service_describe(struct rdma_service *service, struct rdma_port_info *port);
 void rdma_service_gids(struct rdma_service *service, struct rdma_info *info);
 void rdma_service_count(struct rdma_service *service, struct rdma_info *info);

@@ -1,6 +1,6 @@
 /*
- * Slow verbs calls, as jobs of the helper thread: queues, memory and queue pairs are created,
- * connected, stopped and destroyed here.
+ * Slow verbs calls, as jobs of the helper thread: create, connect, stop and destroy queues, memory
+ * and queue pairs.
  */
 #include "rdma-ext/setup_jobs.h"
 
@@ -230,7 +230,7 @@ static const char *make_queue_pair(struct rdma_service *service, struct rdma_cha
         attributes.cap.max_recv_wr = CREDITS;
     } else {
         attributes.srq = engine->srq;
-        attributes.cap.max_recv_sge = 0; /* from the shared queue */
+        attributes.cap.max_recv_sge = 0; /* receives are in the shared queue */
     }
     channel->qp =
         rdma_qp_make(&service->device, &attributes, is_write ? IBV_ACCESS_REMOTE_WRITE : 0);
@@ -260,8 +260,8 @@ static const char *tell(struct rdma_service *service, struct rdma_request *reque
     return request->error;
 }
 
-/* Resources shared by channels: given to the worker before this channel is connected. Returns NULL,
- * or an error text. */
+/* Makes the resources shared by channels, which the worker gets before this channel is
+ * connected. Returns NULL, or an error text. */
 static const char *make_shared(struct rdma_service *service, struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;

@@ -7,13 +7,13 @@
 #include <sys/resource.h>
 
 #define GIDS_MAX 256
-#define SOFT_ROCE 0xffffff /* as a vendor identifier */
+#define SOFT_ROCE 0xffffff /* its vendor identifier */
 
-/* A message is sent again after 4.096 us * 2^16, a quarter of a second, six times: a dead peer is
- * known after two seconds. Soft-RoCE and machines that share their processors acknowledge late now
- * and then; what is sent again for that makes them later still. A lost packet is rare where RoCE is
- * used, and mostly told of by the one behind it. Seven retries would mean for ever, for both kinds.
- */
+/* A message is retransmitted after 4.096 us * 2^16, a quarter of a second, six times: a dead peer
+ * is detected after two seconds. Soft-RoCE, and machines that share their processors, sometimes
+ * acknowledge late, and retransmissions delay them further. Lost packets are rare where RoCE is
+ * used, and usually reported through the packet after them. Seven would mean unlimited retries,
+ * both for timeouts and for a receiver that is not ready. */
 #define ACK_TIMEOUT 16
 #define RETRIES 6
 #define RECEIVER_NOT_READY_TIMER 12 /* 0.64 ms */
@@ -26,7 +26,7 @@ static bool is_mapped_ipv4(const union ibv_gid *gid)
     return memcmp(gid->raw, prefix, sizeof prefix) == 0;
 }
 
-/* RoCE version 2 with an IPv4 address before one with another; link-local ones last. */
+/* RoCE version 2 with an IPv4 address comes before any other address; link-local ones are last. */
 static int worth(const struct ibv_gid_entry *entry)
 {
     if (entry->gid_type == IBV_GID_TYPE_ROCE_V1)
@@ -72,7 +72,7 @@ static bool choose_port(struct rdma_device *device, const struct rdma_choice *ch
                            (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
     device->ends_key = IBV_WC_WITH_INV;
     if (limits.vendor_id == SOFT_ROCE)
-        device->ends_key |= IBV_WC_IP_CSUM_OK; /* recognized by the kernel's bit */
+        device->ends_key |= IBV_WC_IP_CSUM_OK; /* Soft-RoCE reports it by the kernel's bit */
     device->port_count = limits.phys_port_cnt;
     device->max_cqe = limits.max_cqe;
     device->max_srq_wr = limits.max_srq_wr;
@@ -235,7 +235,7 @@ uint32_t rdma_mtu_bytes(enum ibv_mtu mtu)
 
 const char rdma_no_pin[] = "memory cannot be pinned";
 
-/* The kernel returns EPERM where the limit on locked memory is 0. */
+/* The kernel returns EPERM if the limit on locked memory is 0. */
 void rdma_memory_problem(char message[RDMA_MESSAGE_MAX], const char *what, int error)
 {
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};

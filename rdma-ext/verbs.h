@@ -1,7 +1,7 @@
 /*
- * What both ends of a channel need of verbs: a device with a port and a GID to speak from, and
- * queue pairs brought to life with what the other end has told. All calls here may take long (the
- * other end's address is resolved, memory is pinned): never from a worker's loop.
+ * The verbs that both ends of a channel need: a device with a port and a GID to send from, and
+ * queue pairs connected by the attributes of the other end. All calls here may take long (they
+ * resolve addresses and pin memory): never call them from a worker's loop.
  */
 #ifndef VELLUM_RDMA_VERBS_H
 #define VELLUM_RDMA_VERBS_H
@@ -19,12 +19,12 @@ struct rdma_device {
     struct ibv_context *context;
     struct ibv_pd *pd;
     const char *name; /* the context's */
-    int index;        /* the system's: another when a device of this name comes back; -1: unknown */
+    int index; /* the system's, which changes when a device of this name comes back; -1: unknown */
     int port_count;
     uint8_t port;
     bool is_ethernet;
     bool has_windows;  /* of type 2: bound to a queue pair */
-    unsigned ends_key; /* in wc_flags: a message has invalidated a key of this end */
+    unsigned ends_key; /* bits of wc_flags: a message has invalidated a key of this end */
     int gid_index;
     union ibv_gid gid;
     uint16_t lid;
@@ -36,14 +36,14 @@ struct rdma_device {
 struct rdma_choice {
     const char *name;       /* names, separated by spaces or commas; NULL or empty: any device */
     int port;               /* 0: the first that is active */
-    int gid_index;          /* -1: the best there is */
+    int gid_index;          /* -1: the best one */
     const uint8_t *address; /* the GID must be these 16 bytes; NULL: any */
-    /* Whether to leave out the port, or (port 0) the whole device. NULL: none. */
+    /* Whether to skip the port or, with port 0, the whole device. NULL: skip none. */
     bool (*is_left_out)(void *arg, const char *name, int index, uint8_t port);
     void *arg;
 };
 
-/* The first that fits. False: none does, and message tells why. */
+/* Opens the first suitable device. False: there is none, and `message` says why. */
 bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
                       char message[RDMA_MESSAGE_MAX]);
 void rdma_device_close(struct rdma_device *device);
@@ -55,15 +55,15 @@ struct rdma_listed {
 };
 bool rdma_devices_list(struct rdma_listed *listed, uint32_t size, uint32_t *count);
 
-/* Chooses the GID of its port that is this address; unchanged if there is none. */
+/* Selects the GID of its port that is this address; unchanged if there is none. */
 void rdma_device_speak_from(struct rdma_device *device, const uint8_t address[16]);
 
 /* Lists the GIDs of its port, each once. Returns how many, at most `size`. */
 uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size);
 
-/* "memory cannot be pinned", or "queues cannot be had", and why, by errno. Queues lie in memory
- * that some devices pin as well; a process that is not root's may pin as much as its limit allows,
- * which is told of where that may be the reason. */
+/* Writes "memory cannot be pinned" or "queues cannot be had", with the reason by errno. Some
+ * devices pin the memory of queues as well. If the reason may be the limit on locked memory,
+ * which applies to all processes but root's, the message says so. */
 extern const char rdma_no_pin[];
 void rdma_memory_problem(char message[RDMA_MESSAGE_MAX], const char *what, int error);
 
@@ -89,7 +89,7 @@ struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init
 void rdma_qp_describe(const struct rdma_device *device, const struct ibv_qp *qp, uint32_t psn,
                       struct rdma_end *end);
 
-/* Ready to send and receive. Returns 0 or an errno. */
+/* Makes it ready to send and receive. Returns 0 or an errno. */
 int rdma_qp_connect(const struct rdma_device *device, struct ibv_qp *qp,
                     const struct rdma_end *ours, const struct rdma_end *theirs);
 

@@ -1,17 +1,17 @@
 /*
- * Devices come and go while the server runs: a thread of its own, the watcher, takes the new ones
- * into use and lets go of those that have failed or are not listed any more. It looks when somebody
- * asks, once a second at most, and when an event tells of a failure or a port; a CONNECT that no
- * device fits waits for that.
+ * Devices come and go while the server runs: a separate thread, the watcher, starts to use new ones
+ * and drops those that have failed or are no longer listed. It looks when it is asked to, at most
+ * once a second, and when an event reports a failure or a port; a CONNECT for which no device fits
+ * waits for it.
  *
  *     rdma_service    in use --lost--> leaving --no worker has it--> halted --> freed
  *
  * Invariants:
- * 1. The watcher alone changes the list of services, after the start. It makes no verbs call with
- *    the lock held.
- * 2. A service is freed when each worker has visited its farewell, which was posted when nothing
- *    else could be posted about the service any more.
- * 3. A device that has failed is not opened again, until another of its name comes.
+ * 1. After the start only the watcher changes the list of services. It makes no verbs call while it
+ *    holds the lock.
+ * 2. A service is freed when each worker has handled its farewell message, which is posted when no
+ *    other message about the service can follow.
+ * 3. A device that has failed is not opened again, until another one of its name appears.
  */
 #include "rdma-ext/watch.h"
 
@@ -29,7 +29,7 @@
 
 #define LISTED_MAX 512
 
-/* A CONNECT that waits for a look. */
+/* A CONNECT that waits until the watcher has looked. */
 struct rdma_seeking {
     struct worker_message message; /* first */
     struct rdma_poll_group *group;
@@ -72,7 +72,7 @@ static struct rdma_listed entry_of(const struct rdma_service *service)
     return entry;
 }
 
-/* It is not chosen any more, and each worker lets go of it when its last channel has. */
+/* The service is not chosen any more, and each worker drops it when its last channel is gone. */
 static void retire(struct rdma_devices *devices, uint32_t at)
 {
     struct rdma_service *service = devices->services[at];
@@ -104,7 +104,7 @@ static void on_farewell(struct worker *owner, struct worker_message *message)
     rdma_has_left((struct rdma_worker *)((char *)message - offsetof(struct rdma_worker, farewell)));
 }
 
-/* No worker has it: what its helper has still to do is done when that has ended. */
+/* No worker uses it: its helper completes its remaining jobs before it ends. */
 static void end(struct rdma_service *service)
 {
     rdma_service_halt(service);
@@ -121,7 +121,8 @@ static void drop(struct rdma_devices *devices, uint32_t at)
     struct rdma_service *service = devices->leaving[at];
     pthread_mutex_lock(&devices->lock);
     rdma_service_count(service, &devices->past);
-    devices->past.registered_bytes = devices->past.held_bytes = 0; /* of what is there */
+    devices->past.registered_bytes = devices->past.held_bytes =
+        0; /* they describe services in use */
     devices->leaving[at] = devices->leaving[--devices->leaving_count];
     if (devices->failed_count < RDMA_DEVICES_MAX)
         devices->failed[devices->failed_count++] = entry_of(service);
@@ -207,8 +208,8 @@ static void look(struct rdma_devices *devices)
 
 /* ---- those that wait for it ---- */
 
-/* Where the connection's own address is none of a device's, Unix sockets' above all: the one that
- * the system would speak from to the peer. */
+/* If the connection's own address belongs to no device (as with Unix sockets), takes the address
+ * from which the system would send to the peer. */
 static void find_route(struct rdma_devices *devices, struct rdma_path *path)
 {
     uint8_t source[16];

@@ -1,6 +1,6 @@
 /*
- * Asks the watcher (watch.c) to look whether devices have come or gone. A file of its
- * own, below all that the watcher calls.
+ * Asks the watcher (watch.c) to look for new and removed devices. A file of its own, because the
+ * functions that the watcher calls use it.
  */
 #ifndef VELLUM_RDMA_WATCH_ASK_H
 #define VELLUM_RDMA_WATCH_ASK_H
@@ -9,8 +9,7 @@
 
 struct rdma_devices;
 
-/* Has the watcher look whether devices have come or gone, once a second at most; the lock is held.
- */
+/* Asks the watcher to look, at most once a second; the lock is held. */
 void rdma_devices_ask(struct rdma_devices *devices);
 void rdma_devices_changed(struct rdma_devices *devices); /* at once; the lock is not held */
 /* Whether the last look was long enough ago; the lock is held. */
