@@ -132,7 +132,8 @@ static uint32_t choose(struct choice *choice)
     return goes < choice->count ? goes : choice->count;
 }
 
-/* If two rounds over the index have found no candidate, the class is barren. */
+/* After two rounds over the index without a candidate, a slab class is barren; if room was wanted
+ * in memory, no key can be evicted. */
 static void note_fruit(const struct choice *choice)
 {
     struct eviction *eviction = &choice->partition->eviction;
