@@ -200,9 +200,9 @@ struct command {
     declare_fn *declare; /* NULL: the positions above name all keys */
     int value_at;        /* index of the argument that, if long, is uploaded while it arrives: see
                             upload.h; 0: none */
-    /* What it looks up in its key's trees, for prefetching: the argument that is a member, and the
-     * one that is its new score; 0: none. The member's old score is looked up next. Or it takes
-     * the element at an end of the order. */
+    /* Look-ups in the key's trees, for prefetching: the index of the argument that is a member, and
+     * of its new score (0: none); whether the member's old score is looked up next; whether the
+     * command takes the first or the last element instead. */
     int member_at, score_at;
     bool follows_score, takes_first, takes_last;
     prefetch_hints_fn *prefetch_hints; /* for these five columns; NULL: none is set */

@@ -83,8 +83,9 @@ struct server {
     int stop_fd;                   /* eventfd: readable from server_stop on */
 };
 
-/* Begins a graceful stop: accepts no more connections and commands, finishes the running ones,
- * sends their replies and closes the store. From any thread; a second call has no effect. */
+/* Begins a graceful stop: accepts no more connections and commands, finishes the running commands,
+ * sends their replies as far as the clients take them at once, and closes the store. From any
+ * thread; a second call has no effect. */
 void server_stop(struct server *server);
 
 /* The effective maxmemory: half of what the process may use, if it is 0; at least 64 MB. */

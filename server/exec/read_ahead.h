@@ -1,6 +1,6 @@
 /*
  * Reads the commands of a pipeline before they run. Their keys are prefetched together, so that the
- * waits for memory and device overlap. What was found out about each command is passed on, so that
+ * waits for memory and device overlap. The results are passed on with each command, so that
  * nothing is parsed, looked up or hashed twice.
  */
 #ifndef VELLUM_READ_AHEAD_H

@@ -308,8 +308,8 @@ static void take_behind(struct conn *conn, struct request *request)
     enqueue(conn, request);
 }
 
-/* A request that waits gets a reply buffer of its own. What it has written already counts: perhaps
- * only the commit waits, so that the command is not run again. */
+/* A request that waits gets a reply buffer of its own, with the bytes written so far: if only the
+ * commit waits, the command is not run again. */
 static void take_reply_along(struct request *request)
 {
     struct call *call = &request->call;

@@ -128,8 +128,8 @@ static bool has_long_argument(const struct call *call)
     return bytes > STORE_VALUE_MAX;
 }
 
-/* Commands check the length of a value before they create a long one. What is too large here is
- * therefore the sum of all writes, or an argument. */
+/* Commands check the length of a value before they create a long one. Here, therefore, an argument
+ * is too large, or the sum of all writes. */
 static const char *too_large(const struct call *call)
 {
     if ((call->command->flags & CMD_NESTS) != 0)

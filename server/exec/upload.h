@@ -49,8 +49,8 @@ size_t upload_take(struct upload *upload, const char *data, size_t len);
 
 #define UPLOAD_TAIL 2 /* the CRLF after the value */
 
-/* Reads from the connection what has arrived of the value and of the CRLF after it; *tailed bytes
- * of the latter are in `tail` then. Returns the number of bytes, or the transport's result. */
+/* Reads the bytes of the value, and of the CRLF after it, that have arrived; *tailed bytes of the
+ * CRLF are in `tail` then. Returns the number of bytes, or the transport's result. */
 ssize_t upload_read(struct upload *upload, char tail[UPLOAD_TAIL], size_t *tailed);
 
 static inline bool upload_is_whole(const struct upload *upload)

@@ -4,7 +4,7 @@
  *     conn_open -> open -> (kill, or the last reply sent) -> closed -> freed
  *
  * A connection gets a turn when its transport is ready or it is on worker->ready_conns. During its
- * turn it may use what its worker's connections share: the input block, the parser and
+ * turn it may use the state that its worker's connections share: the input block, the parser and
  * worker->output.
  *
  * Invariants:

@@ -17,10 +17,12 @@ unsigned conn_wants(const struct conn *conn);
 /* One turn of a connection on the ready list. */
 void conn_turn(struct conn *conn);
 
-/* Once a second: idle clients, output over its soft limit. */
+/* Once a second: closes an idle client, checks the output's soft limit and the spool, and whether a
+ * blocked client has disconnected. */
 void conn_tick(struct conn *conn);
 
-/* The connection has nothing left to do: a stopping worker may end. */
+/* A stopping worker may close the connection: no command of it is left that would end by itself,
+ * and no reply waits for the journal. */
 bool conn_settled(const struct conn *conn);
 
 #endif

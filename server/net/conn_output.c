@@ -704,7 +704,7 @@ static void close_over_limit(struct conn *conn)
     conn_kill(conn);
 }
 
-/* What a turn has produced counts before any of it is sent, however fast the client reads. */
+/* The output of a turn counts before any of it is sent, however fast the client reads. */
 static void check_turn(struct conn *conn)
 {
     uint64_t bytes = conn->output_bytes + conn->worker->output.len;

@@ -38,8 +38,8 @@ void conn_output_take(struct conn *conn, struct resp_writer *writer);
 /* Appends the pushes that were held back while a reply was streamed. */
 void conn_output_release(struct conn *conn);
 
-/* Sends what may be sent and the transport takes, and keeps the rest. A short reply may be corked:
- * it is sent with those of other connections, at the latest in conn_output_uncork. */
+/* Sends as much as may be sent and the transport takes; keeps the rest. A short reply may be
+ * corked: it is sent with those of other connections, at the latest in conn_output_uncork. */
 void conn_output_flush(struct conn *conn);
 /* Sends the corked replies of all connections of this round; connections may become ready. */
 void conn_output_uncork(struct worker *worker);

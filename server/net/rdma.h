@@ -125,8 +125,7 @@ struct rdma_ops {
     struct transport *(*wrap)(struct rdma_channel *channel, struct transport *tcp);
     /* Instead of wrap(): the channel is not wanted any more. */
     void (*drop)(struct rdma_channel *channel);
-    /* Of a transport returned by wrap(). False: the connection has continued without the channel.
-     */
+    /* Of a transport returned by wrap(). False: the connection continues without the channel. */
     bool (*stats)(const struct transport *transport, struct rdma_stats *stats);
 };
 

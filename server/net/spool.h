@@ -48,7 +48,8 @@ void spool_end(struct spool *spool); /* the client sends nothing more */
 bool spool_has_ended(const struct spool *spool);
 
 /* At the end of a connection's turn, after which commands can be taken (is_read) or not: writes
- * what is due. If the device is full, nothing more is received until the client has read. */
+ * the tail if it is due. If the device is full, nothing more is received until the client has
+ * read. */
 void spool_settle(struct spool *spool, bool is_read);
 /* Every second: closes the connection if it is stuck for too long. The client has neither sent nor
  * read anything for idle_ms. */

@@ -74,8 +74,7 @@ STORE_MUST_CHECK enum store_result list_remove(struct list *list, struct list_pl
 /* Removes all but `count` elements from `index` on. */
 STORE_MUST_CHECK enum store_result list_keep(struct list *list, uint64_t index, uint64_t count);
 
-/* Called once, at the end of a run that has changed the list. Deletes the key if the list is empty.
- */
+/* Called once, at the end of a run that has changed the list. Deletes the key of an empty list. */
 STORE_MUST_CHECK enum store_result list_save(struct list *list);
 /* See members_yield(). */
 STORE_MUST_CHECK enum store_result list_yield(const struct list *list, uint64_t i);

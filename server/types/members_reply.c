@@ -34,8 +34,7 @@ enum store_result members_show(void *arg, struct resp_slice name, struct resp_sl
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
-/* The head is written first, so that the elements can be sent before all of them have been found.
- */
+/* The head is written first, so that elements can be sent before all of them have been found. */
 static struct collector *begin(struct call *call, members_head *head, uint64_t count)
 {
     struct collector *collector = collector_get(call);

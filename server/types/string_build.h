@@ -27,8 +27,8 @@ struct string_build {
  * memory. Call it once in each run. */
 struct string_build *string_build_get(struct call *call, uint64_t length);
 
-/* Computes `len` bytes of the result at build->at into build->piece, from source build->source on.
- */
+/* Computes `len` bytes of the result, from build->at on, into build->piece: applies the sources
+ * from build->source on. */
 typedef enum store_result string_maker(struct call *call, struct string_build *build, size_t len,
                                        void *arg);
 STORE_MUST_CHECK enum store_result string_build_go_on(struct call *call, struct string_build *build,

@@ -78,8 +78,7 @@ STORE_MUST_CHECK enum store_result zset_score(struct zset *zset, struct resp_sli
 STORE_MUST_CHECK enum store_result zset_rank(struct zset *zset, const struct zset_pair *pair,
                                              uint64_t *rank);
 
-/* A read-only view as members, whose values are the bytes of their scores, in no particular order.
- */
+/* A read-only view as members in no particular order, whose values are the bytes of the scores. */
 struct members zset_members(const struct zset *zset);
 bool zset_score_parse(struct resp_slice bytes, double *score); /* false: malformed */
 
