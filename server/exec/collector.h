@@ -52,7 +52,7 @@ struct collector {
     struct rng rng;      /* from the call's seed */
     uint64_t checksum;   /* DUMP: of all bytes collected */
     uint64_t *ranks;     /* of the chosen entries, or offsets in `out`; ordered; owned */
-    uint64_t rank_bytes; /* of `ranks` */
+    uint64_t rank_bytes; /* of `ranks` and `spare`, as far as counted */
     uint64_t *spare;     /* of the same size, while `ranks` are being sorted; owned */
     uint64_t width;      /* of the sorted runs in `ranks`; 0: none */
     struct collector_order order;
