@@ -328,8 +328,7 @@ static int listen_tcp(int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     int yes = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
-    address.sin_addr.s_addr =
-        htonl(INADDR_LOOPBACK); /* only local clients get the rights of our password */
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK); /* our password serves only local clients */
     if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
         bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 128) == 0)
         return fd;

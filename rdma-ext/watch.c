@@ -121,8 +121,8 @@ static void drop(struct rdma_devices *devices, uint32_t at)
     struct rdma_service *service = devices->leaving[at];
     pthread_mutex_lock(&devices->lock);
     rdma_service_count(service, &devices->past);
-    devices->past.registered_bytes = devices->past.held_bytes =
-        0; /* they describe services in use */
+    /* These two describe services in use. */
+    devices->past.registered_bytes = devices->past.held_bytes = 0;
     devices->leaving[at] = devices->leaving[--devices->leaving_count];
     if (devices->failed_count < RDMA_DEVICES_MAX)
         devices->failed[devices->failed_count++] = entry_of(service);

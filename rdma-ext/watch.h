@@ -11,8 +11,8 @@ struct rdma_poll_group;
 struct rdma_request;
 
 bool rdma_watcher_start(struct rdma_devices *devices);
-void rdma_watcher_stop(
-    struct rdma_devices *devices); /* called when the workers' threads have ended */
+/* Called when the workers' threads have ended. */
+void rdma_watcher_stop(struct rdma_devices *devices);
 /* Connects after the watcher has looked for devices. False: out of memory. */
 bool rdma_devices_seek(struct rdma_poll_group *group, struct rdma_request *request);
 
