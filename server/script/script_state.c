@@ -1,4 +1,6 @@
 /*
+ * A worker's Lua state and the account of its memory. Threads: see script_state.h.
+ *
  * Invariant: Lua never has more memory than it was granted, except briefly while `is_unbounded`.
  */
 #include "server/script/script_state.h"
