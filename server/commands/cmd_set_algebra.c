@@ -140,12 +140,19 @@ static enum store_result find_sets(struct algebra *algebra, uint32_t first)
     algebra->sets = store_alloc(call->txn, algebra->count * sizeof *algebra->sets);
     if (algebra->sets == NULL)
         return STORE_NO_MEMORY;
+    enum store_result result = STORE_OK;
+    bool has_tree = false;
     for (uint32_t i = 0; i < algebra->count; i++) {
-        enum store_result result = set_find(call, &call->keys[first + i], &algebra->sets[i]);
+        result = set_find(call, &call->keys[first + i], &algebra->sets[i]);
         if (result != STORE_OK)
             return result;
         algebra->has_missing |= !algebra->sets[i].exists;
+        has_tree = has_tree || algebra->sets[i].tree != NULL;
     }
+    for (uint32_t i = 0; has_tree && i < algebra->count && result == STORE_OK; i++)
+        result = members_keep(call, &algebra->sets[i]);
+    if (result != STORE_OK)
+        return result;
     if (algebra->operation == INTERSECTION)
         qsort(algebra->sets, algebra->count, sizeof *algebra->sets, by_size);
     algebra->is_sorted =

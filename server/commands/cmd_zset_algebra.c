@@ -316,13 +316,16 @@ static enum store_result find_sources(struct algebra *algebra)
     algebra->sources = store_alloc(call->txn, algebra->count * sizeof(*algebra->sources));
     if (algebra->sources == NULL)
         return STORE_NO_MEMORY;
-    for (uint32_t i = 0; i < algebra->count; i++) {
+    enum store_result result = STORE_OK;
+    bool has_tree = false;
+    for (uint32_t i = 0; i < algebra->count && result == STORE_OK; i++) {
         algebra->sources[i] = (struct source){.weight = 1, .position = i};
-        enum store_result result = find_source(call, &keys[i], &algebra->sources[i]);
-        if (result != STORE_OK)
-            return result;
+        result = find_source(call, &keys[i], &algebra->sources[i]);
+        has_tree = has_tree || algebra->sources[i].members.tree != NULL;
     }
-    return STORE_OK;
+    for (uint32_t i = 0; has_tree && i < algebra->count && result == STORE_OK; i++)
+        result = members_keep(call, &algebra->sources[i].members);
+    return result;
 }
 
 /* ---- options ---- */

@@ -1,6 +1,7 @@
 #include "server/types/members.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "server/core/server.h"
 #include "server/types/member_tree.h"
@@ -294,6 +295,18 @@ enum store_result members_write(struct call *call, struct members *members, enum
 enum store_result members_yield(struct call *call, const struct members *members, uint64_t i)
 {
     return members->tree != NULL ? call_yield_at(call, i) : STORE_OK;
+}
+
+enum store_result members_keep(struct call *call, struct members *members)
+{
+    struct packed *packed = &members->packed;
+    if (members->tree != NULL || packed->len == 0)
+        return STORE_OK;
+    char *copy = store_alloc(call->txn, packed->len);
+    if (copy == NULL)
+        return STORE_NO_MEMORY;
+    packed->bytes = memcpy(copy, packed->bytes, packed->len);
+    return STORE_OK;
 }
 
 /* ---- by rank, and all of them ---- */

@@ -74,6 +74,9 @@ STORE_MUST_CHECK enum store_result members_write(struct call *call, struct membe
  * Does nothing for the packed form: it is small, and its entries may point into a page. */
 STORE_MUST_CHECK enum store_result members_yield(struct call *call, const struct members *members,
                                                  uint64_t i);
+/* Copies a packed form out of its page. For a command that uses it while it visits a tree:
+ * members_each() yields then, and the page may go. */
+STORE_MUST_CHECK enum store_result members_keep(struct call *call, struct members *members);
 
 /* ---- by rank, and all of them ---- */
 
