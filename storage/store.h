@@ -133,8 +133,8 @@ void store_set_memory(struct store *store, uint64_t memory_bytes);
 /* Reports memory that the process has taken or given back beside the store's: page frames make room
  * at once, before process_bytes is called again. It counts as not freeable. Any thread. */
 void store_note_memory(struct store *store, int64_t change);
-void store_promise_memory(struct store *store, uint64_t bytes);   /* may be taken without asking */
-bool store_has_memory(const struct store *store, uint64_t bytes); /* beside what is promised */
+/* Whether the process may grow by so much, beside a reserve for what does not ask. Any thread. */
+bool store_has_memory(const struct store *store, uint64_t bytes);
 /* Evicts frames beyond their limit at once, this many bytes or a little more. Not in a run. */
 void store_give_way(struct store *store, uint64_t bytes);
 void store_set_max_store(struct store *store, uint64_t max_store_bytes);

@@ -11,22 +11,10 @@
 #define UNSENT_SHARE 2 /* of the limit */
 #define HOLD_MOST_MS 500
 
-/* Keeps memory of the store free for clients, which take it without asking: up to their limit, but
- * not more than its default. */
-static void promise(struct server *server)
-{
-    uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
-    uint64_t most = atomic_load_explicit(&server->memory_bound, memory_order_relaxed) / LIMIT_SHARE;
-    int64_t taken = atomic_load_explicit(&server->client_bytes, memory_order_relaxed);
-    int64_t left = (int64_t)(limit < most ? limit : most) - taken;
-    store_promise_memory(server->store, left > 0 ? (uint64_t)left : 0);
-}
-
 static void tell(struct server *server, int64_t unreported)
 {
     atomic_fetch_add(&server->client_bytes, unreported);
     store_note_memory(server->store, unreported);
-    promise(server);
     if (unreported > 0) /* the maintenance thread may be too late */
         store_give_way(server->store, WAY_SHARE * (uint64_t)unreported);
 }
@@ -181,7 +169,6 @@ void client_memory_set_bounds(struct server *server)
     atomic_store(&server->memory_bound, memory);
     atomic_store(&server->client_limit, limit);
     atomic_store(&server->client_soft_limit, soft_limit / server->worker_count);
-    promise(server);
 }
 
 uint64_t client_memory_total(const struct server *server)

@@ -409,10 +409,9 @@ struct store {
     _Atomic uint32_t durable_awaited; /* store_await_durable's sum */
     _Atomic uint64_t memory_bytes, max_store_bytes, store_bytes;
     _Atomic bool full;
-    _Atomic int64_t taken_bytes;     /* memory of everything but frames, at the last measurement */
-    _Atomic int64_t noted_bytes;     /* store_note_memory's sum */
-    _Atomic int64_t noted_before;    /* its value at that measurement */
-    _Atomic uint64_t promised_bytes; /* of store_promise_memory */
+    _Atomic int64_t taken_bytes;  /* memory of everything but frames, at the last measurement */
+    _Atomic int64_t noted_bytes;  /* store_note_memory's sum */
+    _Atomic int64_t noted_before; /* its value at that measurement */
     uint64_t (*process_bytes)(void *arg);
     void *process_arg;
     _Atomic int64_t memory_measured_ms;

@@ -16,10 +16,10 @@
 #include "storage/txn/load.h"
 
 #define FRAMES_LEAST 256u
-#define LEAST_SHARE 32u       /* frames get this share of memory in any case */
-#define INDEX_SHARE 8u        /* a smaller index is not worth evicting keys for */
-#define RESERVE_SHARE 8u      /* of memory, for allocations without store_has_memory */
-#define KEPT_MOST (24u << 20) /* bound of that and store_promise_memory together */
+#define LEAST_SHARE 32u  /* frames get this share of memory in any case */
+#define INDEX_SHARE 8u   /* a smaller index is not worth evicting keys for */
+#define RESERVE_SHARE 8u /* of memory, for allocations without store_has_memory */
+#define RESERVE_MOST (8u << 20)
 #define OVER_SHARE 16u        /* less than this share for frames is too little */
 #define SLACK_SHARE 32u       /* reserve for what the process takes between two measurements: */
 #define SLACK_BYTES (2 << 20) /* this share of memory, plus this much */
@@ -78,11 +78,14 @@ static int64_t measure(struct store *store, uint64_t fixed)
     return all > frames ? (int64_t)(all - frames) : (int64_t)fixed;
 }
 
+/* A failed measurement, for want of a descriptor perhaps, leaves the last one. */
 static void take_measure(struct store *store, uint64_t fixed)
 {
-    int64_t noted = atomic_load(&store->noted_bytes);
-    atomic_store(&store->taken_bytes, measure(store, fixed));
-    atomic_store(&store->noted_before, noted);
+    int64_t noted = atomic_load(&store->noted_bytes), taken = measure(store, fixed);
+    if (taken > 0) {
+        atomic_store(&store->taken_bytes, taken);
+        atomic_store(&store->noted_before, noted);
+    }
     set_limit(store);
 }
 
@@ -184,18 +187,10 @@ void memory_keep(struct store *store)
     shrink(store, UINT32_MAX, true);
 }
 
-void store_promise_memory(struct store *store, uint64_t bytes)
-{
-    atomic_store_explicit(&store->promised_bytes, bytes, memory_order_relaxed);
-}
-
 bool store_has_memory(const struct store *store, uint64_t bytes)
 {
     uint64_t budget = atomic_load_explicit(&store->memory_bytes, memory_order_relaxed);
-    uint64_t kept =
-        budget / RESERVE_SHARE + atomic_load_explicit(&store->promised_bytes, memory_order_relaxed);
-    if (kept > KEPT_MOST)
-        kept = KEPT_MOST;
+    uint64_t kept = budget / RESERVE_SHARE < RESERVE_MOST ? budget / RESERVE_SHARE : RESERVE_MOST;
     return !store->process_bytes || (uint64_t)taken_now(store) + kept + bytes <= budget;
 }
 

@@ -96,11 +96,6 @@ void store_note_memory(struct store *store, int64_t change)
     (void)store, (void)change;
 }
 
-void store_promise_memory(struct store *store, uint64_t bytes)
-{
-    (void)store, (void)bytes;
-}
-
 bool store_has_memory(const struct store *store, uint64_t bytes)
 {
     (void)store, (void)bytes;

@@ -489,10 +489,13 @@ fault("memory-for-every-question", "storage/txn/memory.c",
       "a question for memory is granted, whatever the process has taken",
       ("(uint64_t)taken_now(store) + kept + bytes <= budget", "true"),
       by=["test_evict"])
-fault("promised-memory-given-away", "storage/txn/memory.c",
-      "memory that clients may take without asking is given away",
-      ("budget / RESERVE_SHARE + atomic_load_explicit(&store->promised_bytes, memory_order_relaxed);",
-       "budget / RESERVE_SHARE;"),
+fault("failed-measurement-counts", "storage/txn/memory.c",
+      "where the system does not tell the size of the process, it is taken for nothing",
+      ("if (taken > 0) {", "if (taken >= 0) {"),
+      by=["test_evict"])
+fault("no-memory-in-reserve", "storage/txn/memory.c",
+      "the last of the memory is given away",
+      ("taken_now(store) + kept + bytes", "taken_now(store) + 0 * kept + bytes"),
       by=["test_evict"])
 fault("transactions-ask-nobody", "storage/txn/txn_memory.c",
       "a transaction takes as much memory as it wants",

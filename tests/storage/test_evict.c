@@ -304,6 +304,7 @@ static void use_is_remembered(void **state)
 struct process {
     pthread_t asker;
     _Atomic uint32_t asked; /* by it */
+    _Atomic bool is_large, is_unknown;
 };
 
 static uint64_t tell_process_bytes(void *arg)
@@ -311,7 +312,8 @@ static uint64_t tell_process_bytes(void *arg)
     struct process *process = arg;
     if (pthread_equal(pthread_self(), process->asker))
         atomic_fetch_add(&process->asked, 1);
-    return 4 * MB;
+    uint64_t size = atomic_load(&process->is_large) ? 12 * MB : 4 * MB;
+    return atomic_load(&process->is_unknown) ? 0 : size;
 }
 
 /* The maintenance thread may stand before a lock that a long transaction holds. */
@@ -333,6 +335,32 @@ static void who_grows_measures_in_the_maintenance_threads_place(void **state)
     }
     must(rounds < 100, "nobody measured");
     store_note_memory(rig.store, (int64_t)rounds * -1000);
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+/* A server out of descriptors cannot ask the system for its size. */
+static void a_failed_measurement_leaves_the_last_one(void **state)
+{
+    (void)state;
+    struct process process = {.asker = pthread_self()};
+    struct rig rig;
+    struct medium *medium = medium_new(1);
+    rig_defaults(&rig);
+    rig.options.memory_bytes = 16 * MB;
+    rig.options.process_bytes = tell_process_bytes;
+    rig.options.process_arg = &process;
+    rig_open_on(&rig, medium);
+    usleep(45 * 1000);
+    atomic_store(&process.is_large, true);
+    store_note_memory(rig.store, 9 * MB);
+    atomic_store(&process.is_unknown, true);
+    for (int i = 0; i < 20; i++) {
+        usleep(45 * 1000);
+        store_note_memory(rig.store, 1000);
+        must(!store_has_memory(rig.store, 6 * MB), "memory in use is granted");
+    }
+    store_note_memory(rig.store, -(int64_t)(9 * MB + 20 * 1000));
     rig_close_well(&rig);
     medium_free(medium);
 }
@@ -367,17 +395,14 @@ static void a_question_for_memory_is_answered_by_what_there_is(void **state)
     store_note_memory(rig.store, 0);
     must(store_has_memory(rig.store, 8 * MB), "8 of 10 MB are refused");
     must(!store_has_memory(rig.store, 11 * MB), "11 of 10 MB are granted");
-    store_promise_memory(rig.store, 4 * MB);
-    must(!store_has_memory(rig.store, 8 * MB), "what is promised is granted again");
-    must(run_taker(&rig) == STORE_OK, "3 of 6 MB are refused to a transaction");
-    store_promise_memory(rig.store, 9 * MB);
-    must(run_taker(&rig) == STORE_NO_MEMORY, "3 of 1 MB are granted to a transaction");
-    store_promise_memory(rig.store, 0);
+    must(run_taker(&rig) == STORE_OK, "3 of 10 MB are refused to a transaction");
+    store_note_memory(rig.store, 8 * MB);
+    must(run_taker(&rig) == STORE_NO_MEMORY, "3 of 2 MB are granted to a transaction");
+    store_note_memory(rig.store, -(int64_t)(8 * MB));
     must(run_taker(&rig) == STORE_OK, "3 of 10 MB are refused afterwards");
     store_set_memory(rig.store, 512 * MB);
-    store_promise_memory(rig.store, 128 * MB);
-    must(store_has_memory(rig.store, 480 * MB), "of a large memory more is kept back than helps");
-    must(!store_has_memory(rig.store, 490 * MB), "nothing of it is kept back");
+    must(store_has_memory(rig.store, 495 * MB), "of a large memory more is kept back than helps");
+    must(!store_has_memory(rig.store, 505 * MB), "nothing of it is kept back");
     rig_close_well(&rig);
     medium_free(medium);
 }
@@ -393,6 +418,7 @@ int main(void)
         cmocka_unit_test(what_was_given_up_is_waited_for),
         cmocka_unit_test(use_is_remembered),
         cmocka_unit_test(who_grows_measures_in_the_maintenance_threads_place),
+        cmocka_unit_test(a_failed_measurement_leaves_the_last_one),
         cmocka_unit_test(a_question_for_memory_is_answered_by_what_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
