@@ -278,7 +278,7 @@ enum store_result cmd_debug_populate(struct call *call)
     enum store_result result = STORE_OK;
     if (!debug_is_allowed(call) || !parse_populate(call, &what))
         return STORE_OK;
-    uint64_t most = (uint64_t)config_number(&call->server->config, CONFIG_MAXMEMORY) / 4;
+    uint64_t most = atomic_load_explicit(&call->server->memory_bound, memory_order_relaxed) / 4;
     for (int64_t i = 0; i < what.count && result == STORE_OK; i++) {
         store_make_room(call->txn);
         result = store_memory(call->txn) > most ? STORE_NO_MEMORY : populate_one(call, &what, i);

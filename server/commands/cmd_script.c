@@ -190,8 +190,6 @@ enum store_result cmd_script_load(struct call *call)
     }
     if (script_compile(state, script, call->reply))
         resp_bulk_string(call->reply, script->sha);
-    else
-        scripts_forget(call->server->scripts, script);
     script_release(script);
     return STORE_OK;
 }

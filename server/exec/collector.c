@@ -39,6 +39,13 @@ bool collected_set(struct collected *collected, uint64_t bytes)
     return may_be;
 }
 
+/* All memory that it holds, as far as it is known beforehand. */
+static uint64_t held_bytes(const struct collector *collector)
+{
+    return collector->out.capacity + collector->reordered.capacity + collector->rank_bytes +
+           collector->order.capacity * sizeof *collector->order.places;
+}
+
 static size_t step_bytes(const struct collector *collector)
 {
     if (collector->is_nested)
@@ -58,6 +65,9 @@ enum store_result collector_pick(struct call *call, struct collector *collector,
 {
     uint64_t picks = count < 0 ? -(uint64_t)count : (uint64_t)count;
     if (count > 0 && collector->ranks == NULL) {
+        collector->rank_bytes = picks * sizeof *collector->ranks;
+        if (!collected_set(&collector->collected, held_bytes(collector)))
+            return STORE_NO_MEMORY;
         collector->ranks = rng_choose(&collector->rng, size, picks);
         if (collector->ranks == NULL)
             return STORE_NO_MEMORY;
@@ -130,10 +140,7 @@ struct collector *collector_get(struct call *call)
     if ((collector->is_reply || collector->is_tail) && call_is_in_vain(call))
         return NULL;
     note_steps(collector);
-    uint64_t bytes = collector->out.capacity + collector->reordered.capacity +
-                     collector->rank_bytes +
-                     collector->order.capacity * sizeof *collector->order.places;
-    return collected_set(&collector->collected, bytes) ? collector : NULL;
+    return collected_set(&collector->collected, held_bytes(collector)) ? collector : NULL;
 }
 
 enum store_result collector_step(struct call *call, struct collector *collector)
@@ -149,7 +156,7 @@ enum store_result collector_step(struct call *call, struct collector *collector)
         result = store_step(call->txn);
     collector_begin_step(collector);
     /* Whether this is too much is checked by the next run, which is early enough. */
-    (void)collected_set(&collector->collected, collector->out.capacity);
+    (void)collected_set(&collector->collected, held_bytes(collector));
     return result;
 }
 
@@ -157,7 +164,7 @@ bool collector_has_room(struct collector *collector, uint64_t bytes)
 {
     struct resp_writer *out = &collector->out;
     return bytes <= FEW_BYTES || out->capacity - out->len >= bytes ||
-           collected_set(&collector->collected, out->capacity + bytes);
+           collected_set(&collector->collected, held_bytes(collector) + bytes);
 }
 
 static enum store_result read_item(struct call *call, struct collector *collector,
@@ -199,7 +206,7 @@ enum store_result collector_item(struct call *call, struct collector *collector,
 enum store_result collector_reply(struct call *call, struct collector *collector)
 {
     /* The results of nested commands are kept until the last of them has run. */
-    if (collector->is_nested && !collected_set(&collector->collected, collector->out.capacity))
+    if (collector->is_nested && !collected_set(&collector->collected, held_bytes(collector)))
         return STORE_NO_MEMORY;
     return reply_spill_reply(call, &collector->spill, &collector->out);
 }

@@ -197,14 +197,18 @@ static bool push_function(lua_State *lua, struct script_state *state, const stru
     return true;
 }
 
-static void write_compile_error(lua_State *lua, struct resp_writer *reply)
+/* Answers with the error of compiling. Scripts that will never compile are not kept. */
+static void refuse_script(lua_State *lua, struct script_state *state, struct script *script,
+                          struct resp_writer *reply)
 {
     const char *text = lua_tostring(lua, -1);
-    if (text != NULL && strcmp(text, "not enough memory") == 0) /* the text of LUA_ERRMEM */
+    if (text != NULL && strcmp(text, "not enough memory") == 0) { /* the text of LUA_ERRMEM */
         resp_error(reply, "OOM command not allowed when used memory > 'maxmemory'.");
-    else
-        resp_errorf(reply, "ERR Error compiling script (new function): %s",
-                    text != NULL ? text : "unknown");
+        return;
+    }
+    resp_errorf(reply, "ERR Error compiling script (new function): %s",
+                text != NULL ? text : "unknown");
+    scripts_forget(state->worker->server->scripts, script);
 }
 
 struct compilation {
@@ -219,7 +223,7 @@ static int compile(lua_State *lua)
     struct compilation *compilation = lua_touserdata(lua, 1);
     compilation->is_good = push_function(lua, compilation->state, compilation->script);
     if (!compilation->is_good)
-        write_compile_error(lua, compilation->reply);
+        refuse_script(lua, compilation->state, compilation->script, compilation->reply);
     return 0;
 }
 
@@ -336,8 +340,7 @@ static int run_protected(lua_State *lua)
     push_kept(lua, KEPT_HANDLER);
     int handler = lua_gettop(lua);
     if (!push_function(lua, state, state->script)) {
-        write_compile_error(lua, call->reply);
-        scripts_forget(state->worker->server->scripts, state->script);
+        refuse_script(lua, state, state->script, call->reply);
         return 0;
     }
     state->is_hooked = true; /* arguments may be large blocks */
@@ -396,7 +399,7 @@ bool script_compile(struct script_state *state, struct script *script, struct re
 {
     struct compilation compilation = {.state = state, .script = script, .reply = reply};
     if (lua_cpcall(state->lua, compile, &compilation) != 0) {
-        write_compile_error(state->lua, reply);
+        refuse_script(state->lua, state, script, reply);
         compilation.is_good = false;
     }
     lua_settop(state->lua, 0);

@@ -14,7 +14,8 @@ struct worker;
  * NULL: out of memory. */
 struct script_state *script_state_get(struct worker *worker);
 
-/* True: the script compiles. False: it does not, and an error reply was written. */
+/* True: the script compiles. False: an error reply was written, and the script forgotten unless
+ * only memory was missing. */
 bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply);
 
 /* Runs the script for a call whose nested calls are settled. Its arguments from `key_at` on are the

@@ -289,6 +289,16 @@ def unread_collections(stage):
 
 
 @scenario
+def unread_picks(stage):
+    """The picks of all members but one, eight bytes each, wait with a reply that nobody reads."""
+    fill(stage.client(), "set", "x", 200_000, 30)
+    stage.connect(60)
+    stage.measured()
+    stage.send(encode("SRANDMEMBER", "x", 199_999), 2)
+    time.sleep(4)
+
+
+@scenario
 def members_in_one_command(stage):
     stage.connect(8)
     stage.measured()

@@ -290,6 +290,20 @@ fault("waits-count-nothing", "server/exec/runner.c",
       "what a client waits with behind BLPOP is not counted as its memory",
       ("if (request->waiter != NULL) bytes += blocked_memory(request->waiter);", ""),
       by=["test_memory.py::test_what_a_client_waits_with_counts"])
+fault("small-sources-stay-in-pages", "server/commands/cmd_zset_algebra.c",
+      "a union keeps pointers into the page of a small source while it yields",
+      ("result = members_keep(call, &algebra->sources[i].members);", "result = STORE_OK;"),
+      by=["wait/test_lists_and_zsets.py::test_a_union_is_sorted_whatever_its_length"])
+fault("picks-count-nothing", "server/exec/collector.c",
+      "the ranks of members that are picked at random are not counted as memory",
+      ("collector->rank_bytes = picks * sizeof *collector->ranks;", ""),
+      by=["test_memory.py::test_the_process_keeps_within_its_bound"])
+fault("script-lost-for-want-of-memory", "server/script/script_run.c",
+      "a script that there is no memory to compile is forgotten for good",
+      ("resp_error(reply, \"OOM command not allowed when used memory > 'maxmemory'.\"); return;",
+       "resp_error(reply, \"OOM command not allowed when used memory > 'maxmemory'.\");"
+       "scripts_forget(state->worker->server->scripts, script); return;"),
+      by=["test_memory.py::test_a_loaded_script_outlives_a_shortage_of_memory"])
 fault("unfinished-parser-lent", "server/loop/conn_turn.c",
       "a parser in the middle of a command goes to another client when memory is short",
       ("enum resp_status status = conn->parser != NULL ? RESP_INCOMPLETE : RESP_COMPLETE;",

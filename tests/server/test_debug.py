@@ -398,6 +398,13 @@ def test_populate_of_more_than_memory_has_room_for_makes_nothing(client):
     assert client.strlen("p:19999") == 100
 
 
+@pytest.mark.vellum
+def test_populate_without_a_maxmemory(make_server):
+    client = make_server(enable_debug_command="yes", maxmemory=0).client()
+    client.execute_command("DEBUG", "POPULATE", 1000)
+    assert client.dbsize() == 1000
+
+
 def test_an_error_is_what_is_asked_for(debugged):
     with debugged.raw() as raw:
         assert raw.call("DEBUG", "ERROR", "CODE some text") == b"-CODE some text\r\n"

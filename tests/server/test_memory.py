@@ -19,7 +19,7 @@ MB = 2**20
 BOUND = 64 * MB
 SHORT = ["bitcounts_beside_each_other", "bitcounts_of_a_script", "names_of_clients", "long_keys",
          "many_keys_in_one_command", "halves_of_pushes", "clients_that_wait",
-         "clients_that_wait_for_long_names", "queued_commands", "long_elements",
+         "clients_that_wait_for_long_names", "queued_commands", "long_elements", "unread_picks",
          "members_in_one_command", "payloads", "sorts_by_long_values",
          "copies_and_digests_of_long_elements"]
 
@@ -74,6 +74,19 @@ def test_elements_are_sorted_by_long_values(make_server):
     for i in range(30):
         client.set(f"v{i}", b"0" * MB + b"%d" % (30 - i))
     assert client.sort("l", by="v*") == [b"%d" % i for i in reversed(range(30))]
+
+
+def test_a_loaded_script_outlives_a_shortage_of_memory(make_server):
+    """It is compiled again when there is memory for it."""
+    client = make_server(maxmemory=512 * MB).client()
+    name = client.script_load("return #{" + "1," * 2_000_000 + "}")
+    assert client.evalsha(name, 0) == 2_000_000
+    client.config_set("maxmemory", BOUND)
+    for _ in range(2):
+        with pytest.raises(redis.ResponseError, match="not enough memory|maxmemory"):
+            client.evalsha(name, 0)
+    client.config_set("maxmemory", 512 * MB)
+    assert client.evalsha(name, 0) == 2_000_000
 
 
 def eventually(holds):
