@@ -504,13 +504,23 @@ static uint32_t names_of(const char *command, size_t length)
     return (uint32_t)words - 1;
 }
 
-static int add_call(struct vellum_async *async, vellum_reply_fn *fn, void *data, uint32_t names)
+static struct call *new_call(vellum_reply_fn *fn, void *data, uint32_t names)
 {
     struct call *call = malloc(sizeof *call);
-    if (call == NULL)
+    if (call != NULL)
+        *call = (struct call){
+            .fn = fn, .data = data, .replies = names > 0 ? names : 1, .subscribes = names > 0};
+    return call;
+}
+
+/* Takes ownership of a call, or NULL, whose command was appended with that result. It is allocated
+ * before: a command without one would shift all later replies. */
+static int add_call(struct vellum_async *async, struct call *call, int status)
+{
+    if (call == NULL || status != REDIS_OK) {
+        free(call);
         return REDIS_ERR;
-    *call = (struct call){
-        .fn = fn, .data = data, .replies = names > 0 ? names : 1, .subscribes = names > 0};
+    }
     *async->calls_end = call;
     async->calls_end = &call->next;
     if (async->state == OPEN)
@@ -535,11 +545,13 @@ static int append(struct vellum_async *async, const char *command, size_t length
 static int give(struct vellum_async *async, vellum_reply_fn *fn, void *data, char *command,
                 int length)
 {
+    struct call *call = NULL;
     int status = REDIS_ERR;
     if (length > 0 && !async->is_ending)
+        call = new_call(fn, data, names_of(command, (size_t)length));
+    if (call != NULL)
         status = append(async, command, (size_t)length);
-    if (status == REDIS_OK)
-        status = add_call(async, fn, data, names_of(command, (size_t)length));
+    status = add_call(async, call, status);
     if (length > 0)
         redisFreeCommand(command);
     return status;
@@ -575,20 +587,22 @@ int vellum_async_set_from(struct vellum_async *async, vellum_reply_fn *fn, void 
                           const char *key, size_t key_length, const struct vellum_memory *memory,
                           size_t offset, size_t length)
 {
-    if (async->is_ending || async->state != OPEN ||
-        vellum_append_set_from(async->vellum, key, key_length, memory, offset, length) != REDIS_OK)
+    struct call *call = async->is_ending || async->state != OPEN ? NULL : new_call(fn, data, 0);
+    if (call == NULL)
         return REDIS_ERR;
-    return add_call(async, fn, data, 0);
+    return add_call(async, call,
+                    vellum_append_set_from(async->vellum, key, key_length, memory, offset, length));
 }
 
 int vellum_async_get_into(struct vellum_async *async, vellum_reply_fn *fn, void *data,
                           const char *key, size_t key_length, const struct vellum_memory *memory,
                           size_t offset, size_t size)
 {
-    if (async->is_ending || async->state != OPEN ||
-        vellum_append_get_into(async->vellum, key, key_length, memory, offset, size) != REDIS_OK)
+    struct call *call = async->is_ending || async->state != OPEN ? NULL : new_call(fn, data, 0);
+    if (call == NULL)
         return REDIS_ERR;
-    return add_call(async, fn, data, 0);
+    return add_call(async, call,
+                    vellum_append_get_into(async->vellum, key, key_length, memory, offset, size));
 }
 
 struct vellum *vellum_async_connection(struct vellum_async *async)

@@ -27,6 +27,19 @@ void multi_note_memory(struct session *session)
     session->watched_bytes = watch_bytes(session->watch);
 }
 
+/* Puts EXEC's error in place of the one that the reply ends with. */
+static void tell_why(struct resp_writer *reply, size_t start)
+{
+    char why[128];
+    const char *error = reply->data + start + 1;
+    size_t len = reply->len - start - 1, code = strlen("ERR ");
+    if (strncmp(error, "ERR ", code) != 0)
+        code = 0;
+    snprintf(why, sizeof why, "%.*s", (int)(len - code), error + code);
+    resp_truncate(reply, start);
+    resp_errorf(reply, "EXECABORT Transaction discarded because of: %s", why);
+}
+
 void multi_refused(struct request *request)
 {
     struct call *call = &request->call;
@@ -35,14 +48,8 @@ void multi_refused(struct request *request)
         session->multi->is_aborted = true;
     if (request->named == NULL || request->named->role != ROLE_EXEC)
         return;
-    char why[128];
-    const char *error = call->reply->data + request->reply_start + 1;
-    size_t len = call->reply->len - request->reply_start - 1, code = strlen("ERR ");
-    if (strncmp(error, "ERR ", code) != 0)
-        code = 0;
-    snprintf(why, sizeof why, "%.*s", (int)(len - code), error + code);
-    resp_truncate(call->reply, request->reply_start);
-    resp_errorf(call->reply, "EXECABORT Transaction discarded because of: %s", why);
+    if (!call->reply->failed)
+        tell_why(call->reply, request->reply_start);
     multi_end(session);
 }
 

@@ -314,9 +314,9 @@ void worker_round(struct worker *worker, bool may_block)
         worker_visit_inbox(worker);
         give_turns(worker);
     }
+    send_replies(worker, NULL); /* whose connections may have turns, and post messages */
     if (worker_has_messages(worker))
         worker_wake(worker);
-    send_replies(worker, NULL);
     store_submit(worker->store);
     if (atomic_load_explicit(&worker->server->stopping, memory_order_acquire))
         drain(worker);
