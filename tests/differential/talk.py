@@ -123,6 +123,7 @@ class Talk:
         types = ["string", "integer", "double", "null", "array", "set", "map", "verbatim", "true",
                  "false", "bignum", "x"]
         if self.chance(0.02):
+            self.planned.insert(0, [b"UNWATCH"])  # see plan_transaction
             return ["RELOAD"]
         return self.random.choice([
             ["OBJECT", self.key()], ["PROTOCOL", self.random.choice(types)], ["SLEEP", 0], ["X"],
