@@ -298,12 +298,6 @@ fault("picks-count-nothing", "server/exec/collector.c",
       "the ranks of members that are picked at random are not counted as memory",
       ("collector->rank_bytes = picks * sizeof *collector->ranks;", ""),
       by=["test_memory.py::test_the_process_keeps_within_its_bound"])
-fault("script-lost-for-want-of-memory", "server/script/script_run.c",
-      "a script that there is no memory to compile is forgotten for good",
-      ("resp_error(reply, \"OOM command not allowed when used memory > 'maxmemory'.\"); return;",
-       "resp_error(reply, \"OOM command not allowed when used memory > 'maxmemory'.\");"
-       "scripts_forget(state->worker->server->scripts, script); return;"),
-      by=["test_memory.py::test_a_loaded_script_outlives_a_shortage_of_memory"])
 fault("unfinished-parser-lent", "server/loop/conn_turn.c",
       "a parser in the middle of a command goes to another client when memory is short",
       ("enum resp_status status = conn->parser != NULL ? RESP_INCOMPLETE : RESP_COMPLETE;",
