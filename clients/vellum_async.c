@@ -583,11 +583,17 @@ int vellum_async_command_argv(struct vellum_async *async, vellum_reply_fn *fn, v
     return give(async, fn, data, command, length);
 }
 
+/* For a command that needs an open connection; NULL: there is none, or no memory. */
+static struct call *new_call_if_open(struct vellum_async *async, vellum_reply_fn *fn, void *data)
+{
+    return async->is_ending || async->state != OPEN ? NULL : new_call(fn, data, 0);
+}
+
 int vellum_async_set_from(struct vellum_async *async, vellum_reply_fn *fn, void *data,
                           const char *key, size_t key_length, const struct vellum_memory *memory,
                           size_t offset, size_t length)
 {
-    struct call *call = async->is_ending || async->state != OPEN ? NULL : new_call(fn, data, 0);
+    struct call *call = new_call_if_open(async, fn, data);
     if (call == NULL)
         return REDIS_ERR;
     return add_call(async, call,
@@ -598,7 +604,7 @@ int vellum_async_get_into(struct vellum_async *async, vellum_reply_fn *fn, void 
                           const char *key, size_t key_length, const struct vellum_memory *memory,
                           size_t offset, size_t size)
 {
-    struct call *call = async->is_ending || async->state != OPEN ? NULL : new_call(fn, data, 0);
+    struct call *call = new_call_if_open(async, fn, data);
     if (call == NULL)
         return REDIS_ERR;
     return add_call(async, call,

@@ -157,24 +157,24 @@ enum store_result cmd_debug_set_active_expire(struct call *call)
     return STORE_OK;
 }
 
-enum store_result cmd_debug_set_disable_deny_scripts(struct call *call)
+static enum store_result set_flag(struct call *call, _Atomic bool *flag)
 {
-    int64_t all;
-    if (!debug_is_allowed(call) || !call_int64(call, call->argv[2], &all))
+    int64_t value;
+    if (!debug_is_allowed(call) || !call_int64(call, call->argv[2], &value))
         return STORE_OK;
-    atomic_store(&call->server->scripts_may_all, all != 0);
+    atomic_store(flag, value != 0);
     resp_ok(call->reply);
     return STORE_OK;
 }
 
+enum store_result cmd_debug_set_disable_deny_scripts(struct call *call)
+{
+    return set_flag(call, &call->server->scripts_may_all);
+}
+
 enum store_result cmd_debug_set_skip_checksum_validation(struct call *call)
 {
-    int64_t skips;
-    if (!debug_is_allowed(call) || !call_int64(call, call->argv[2], &skips))
-        return STORE_OK;
-    atomic_store(&call->server->skips_checksums, skips != 0);
-    resp_ok(call->reply);
-    return STORE_OK;
+    return set_flag(call, &call->server->skips_checksums);
 }
 
 /* ---- ERROR, LOG, SEGFAULT ---- */

@@ -16,3 +16,13 @@ def plant(files):
             os.makedirs(os.path.dirname(object_path), exist_ok=True)
             subprocess.run(["gcc", "-iquote", ".", "-include", "assert.h", "-c", "-o", object_path, path],
                            check=True)
+
+
+def planter(tmp_path, monkeypatch, check):
+    """Plants files in a directory of its own; returns what the check complains of there."""
+    monkeypatch.chdir(tmp_path)
+
+    def plant_and_check(files):
+        plant(files)
+        return list(check.complaints("build"))
+    return plant_and_check

@@ -103,12 +103,5 @@ def complaints(build):
                     yield line
 
 
-def main(arguments):
-    lines = list(complaints(arguments[0]))
-    for line in lines:
-        print(line)
-    return 1 if lines else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(rooms.report(complaints(sys.argv[1])))

@@ -168,12 +168,13 @@ def complaints(build):
             yield from large_circles(folder_of(name), build)
 
 
-def main(arguments):
-    lines = list(complaints(arguments[0]))
+def report(lines):
+    """Prints the complaints; returns the exit code."""
+    lines = list(lines)
     for line in lines:
         print(line)
     return 1 if lines else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(report(complaints(sys.argv[1])))

@@ -74,12 +74,7 @@ PLANTED = [
 
 @pytest.fixture
 def plant(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def plant(files):
-        planted.plant(files)
-        return list(prototypes.complaints("build"))
-    return plant
+    return planted.planter(tmp_path, monkeypatch, prototypes)
 
 
 def test_a_sound_tree_passes(plant):

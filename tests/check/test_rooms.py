@@ -44,12 +44,7 @@ RING = {f"server/low/ring{i}.c": f"int ring{(i + 1) % 5}(void);\nint ring{i}(voi
 
 @pytest.fixture
 def plant(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def plant(files):
-        planted.plant(files)
-        return list(rooms.complaints("build"))
-    return plant
+    return planted.planter(tmp_path, monkeypatch, rooms)
 
 
 def test_a_sound_tree_passes(plant):
