@@ -88,6 +88,14 @@ static bool goes_on(const struct request *request)
     return request->fiber != NULL && request->attempt == store_attempt(request->call.txn);
 }
 
+/* The client is gone since the request began. Its writes are done nevertheless, but a blocking
+ * command must not take an element that nobody will receive. */
+static bool is_in_vain(const struct request *request)
+{
+    return (request->is_read || request->may_block) && request->state == REQUEST_RUNNING &&
+           !reply_stream_is_heard(request->conn);
+}
+
 /* Discards all that an earlier run may have done. */
 static enum store_result begin(struct request *request)
 {
@@ -102,8 +110,7 @@ static enum store_result begin(struct request *request)
         blocked_look(request);
     if (!call_counts_access(call))
         store_count_access(call->txn, false);
-    if (request->is_read && request->state == REQUEST_RUNNING &&
-        !reply_stream_is_heard(request->conn))
+    if (is_in_vain(request))
         return STORE_CANCELLED;
     if (reply_stream_holds_back(request))
         return reply_stream_suspend(request);

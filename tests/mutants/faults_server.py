@@ -101,6 +101,10 @@ fault("names-uncounted", "server/net/conn.c",
       "the names of clients are in nobody's account",
       (" + conn->session.text_bytes;", ";"),
       by=["test_memory_limits.py::test_names_of_clients_count"])
+fault("pops-for-nobody", "server/exec/long_run.c",
+      "a client that was killed while it waited for an element still takes it",
+      ("(request->is_read || request->may_block) &&", "request->is_read &&"),
+      by=["test_blocking.py::test_nothing_is_popped_for_a_killed_client"])
 fault("waiter-looks-in-the-past", "server/exec/blocked.c",
       "a client that is woken sees its key as it was when the worker's round began",
       ("store_clock_ms(request->call.server->store); /*", "worker_now(waiter->worker); /*"),

@@ -74,6 +74,52 @@ def test_clients_that_go_away_or_are_killed_while_they_wait(connect):  # noqa: F
     assert asker.call("EXISTS", "never") == b":0\r\n"
 
 
+WAYS_TO_POP = {
+    "BLPOP": (("BLPOP", "q", 0), ("RPUSH", "q", "x")),
+    "BLMOVE": (("BLMOVE", "q", "other", "LEFT", "LEFT", 0), ("RPUSH", "q", "x")),
+    "BLMPOP": (("BLMPOP", 0, 1, "q", "LEFT"), ("RPUSH", "q", "x")),
+    "BZPOPMIN": (("BZPOPMIN", "q", 0), ("ZADD", "q", 1, "x")),
+}
+
+
+@pytest.mark.parametrize("wait,push", WAYS_TO_POP.values(), ids=WAYS_TO_POP.keys())
+@pytest.mark.parametrize("order", ["kill-push", "push-kill"])
+def test_nothing_is_popped_for_a_killed_client(connect, workers, wait, push, order):  # noqa: F811
+    """Nor if the key was handed to it first: in a transaction, the pop follows the kill."""
+    if order == "push-kill" and workers > 1:
+        return  # the client's own worker may pop, and answer it, before the kill arrives there
+    asker, killed, other = connect(), connect(), connect()
+    number = int(killed.call("CLIENT", "ID")[1:])
+    killed.send(encode(*wait))
+    blocked(asker, 1)
+    kill = encode("CLIENT", "KILL", "ID", number)
+    if order == "kill-push":
+        asker.send(kill + encode(*push))
+        assert [asker.reply() for _ in range(2)] == [b":1\r\n"] * 2
+    else:
+        asker.send(encode("MULTI") + encode(*push) + kill + encode("EXEC"))
+        assert [asker.reply() for _ in range(4)][3] == b"*2\r\n:1\r\n:1\r\n"
+    assert killed.closed()
+    assert asker.call("EXISTS", "q", "other") == b":1\r\n"
+    other.send(encode(*wait))  # nothing else is reserved for the one that is gone
+    assert b"x" in other.reply()
+    assert asker.call("EXISTS", "q") == b":0\r\n"
+
+
+@pytest.mark.parametrize("wait,push", WAYS_TO_POP.values(), ids=WAYS_TO_POP.keys())
+def test_what_a_killed_client_would_get_goes_to_the_next(connect, wait, push):  # noqa: F811
+    asker, killed, other = connect(), connect(), connect()
+    number = int(killed.call("CLIENT", "ID")[1:])
+    for count, raw in enumerate((killed, other), 1):
+        raw.send(encode(*wait))
+        blocked(asker, count)
+    asker.send(encode("CLIENT", "KILL", "ID", number) + encode(*push))
+    assert [asker.reply() for _ in range(2)] == [b":1\r\n"] * 2
+    assert killed.closed()
+    assert b"x" in other.reply()
+    blocked(asker, 0)
+
+
 @pytest.mark.parametrize("abrupt", [False, True])
 def test_clients_that_go_away_behind_more_than_is_read(connect, abrupt):  # noqa: F811
     asker, waiter = connect(), connect()
