@@ -197,6 +197,12 @@ static bool transport_refers(struct transport *transport)
     return self->is_open && !channel->is_broken && rdma_link_can_pull(&channel->link);
 }
 
+static bool transport_fills(struct transport *transport)
+{
+    struct rdma_channel *channel = self_of(transport)->channel;
+    return channel != NULL && channel->link.pull.is_direct;
+}
+
 static bool transport_let_go(struct transport *transport, void (*done)(void *arg), void *arg)
 {
     struct rdma_channel *channel = self_of(transport)->channel;
@@ -355,6 +361,7 @@ static void on_tcp_ready(void *arg, unsigned ready)
 static const struct transport_ops channel_transport_ops = {.read = transport_read,
                                                            .read_vectors = transport_read_vectors,
                                                            .refers = transport_refers,
+                                                           .fills = transport_fills,
                                                            .let_go = transport_let_go,
                                                            .write = transport_write,
                                                            .place = transport_place,

@@ -489,11 +489,22 @@ static bool can_receive(const struct conn *conn)
     return conn->spool == NULL && can_read(conn);
 }
 
-/* Input received by reference cannot be spooled. */
+/* A value is received by reference, directly to its place in the store. */
+static bool is_filling(const struct conn *conn)
+{
+    const struct transport_ops *ops = conn->transport->ops;
+    return conn->upload != NULL && ops->fills != NULL && ops->fills(conn->transport);
+}
+
+/* Such a value is received to its end, also if its command cannot be taken yet. */
+static bool can_fill(const struct conn *conn)
+{
+    return is_filling(conn) && !conn->upload->waits && !conn->input_ended;
+}
+
 static bool can_begin_spool(const struct conn *conn)
 {
-    return conn->transport->ops->refers == NULL && !conn->input_ended && !can_read(conn) &&
-           runner_is_stuck(conn);
+    return !conn->input_ended && !can_read(conn) && !is_filling(conn) && runner_is_stuck(conn);
 }
 
 static bool can_set_aside(const struct conn *conn)
@@ -505,7 +516,7 @@ static bool awaits_input(const struct conn *conn)
 {
     if (conn->spool != NULL)
         return spool_is_open(conn->spool);
-    return can_receive(conn) || can_begin_spool(conn);
+    return can_receive(conn) || can_fill(conn) || can_begin_spool(conn);
 }
 
 static void set_aside(struct conn *conn)
@@ -605,7 +616,7 @@ static void on_ready(void *arg, unsigned ready)
     if ((ready & TRANSPORT_WRITABLE) != 0)
         conn->send_blocked = conn->send_yielded = false;
     if ((ready & TRANSPORT_READABLE) != 0 && !conn->kill) {
-        if (can_receive(conn))
+        if (can_receive(conn) || can_fill(conn))
             read_input(conn);
         else if (can_set_aside(conn))
             set_aside(conn);

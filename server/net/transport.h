@@ -43,6 +43,9 @@ struct transport_ops {
     /* NULL, or whether the next bytes need not be buffered: read_vectors will have them written
      * directly to their place. */
     bool (*refers)(struct transport *transport);
+    /* NULL, or whether buffers passed to read_vectors are being filled, or have been since it was
+     * called: its next call comes before any call of `read`. */
+    bool (*fills)(struct transport *transport);
     /* NULL, or to be called before `close`: whether no buffer passed to read_vectors is being
      * filled. False: done(arg) is called when that is so. */
     bool (*let_go)(struct transport *transport, void (*done)(void *arg), void *arg);
