@@ -85,7 +85,8 @@ static bool put_partition(struct index_stream *stream, const struct store *store
                           const struct partition *partition)
 {
     const struct page_file *file = &partition->file;
-    bool is_swept = !store->sweeping && !atomic_load(&store->sweep_asked);
+    bool is_swept =
+        !store->sweeping && !atomic_load(&store->sweep_asked) && store->sweep_skipped == 0;
     struct format_index_space head = {.segment_count = file->segment_count,
                                       .segment_assigned = file->segment_assigned,
                                       .entries = index_count(&partition->index),

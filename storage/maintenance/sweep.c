@@ -3,6 +3,10 @@
  * maintenance thread walks all slabs once, a segment at a time, and removes the items whose
  * database id is dead. On disk nothing changes: recovery ignores dead ids, and ids are never
  * reused.
+ *
+ * A segment that cannot be read is skipped, with a warning: its dead items keep their space and
+ * their entries in the index. The next sweep visits it again, after the next flush or the next
+ * start; `sweep_skipped` makes the index checkpoint tell that start.
  */
 #include "storage/maintenance/sweep.h"
 
@@ -63,6 +67,14 @@ static const char *page_bytes(struct page_file *file, uint32_t page, const char 
     return segment + (size_t)(page % SEGMENT_PAGES) * PAGE_SIZE;
 }
 
+static void skip_segment(struct store *store)
+{
+    atomic_fetch_add(&store->read_errors, 1);
+    if (store->sweep_skipped++ == 0)
+        env_log(&store->env, STORE_LOG_WARNING,
+                "Flushed items could not be read: they take space until the next flush or start");
+}
+
 static void sweep_segment(struct store *store, struct partition *partition, uint32_t segment,
                           char *buffer)
 {
@@ -73,7 +85,7 @@ static void sweep_segment(struct store *store, struct partition *partition, uint
     uint32_t count = format_class_slots(size_class), size = format_class_size(size_class);
     if (disk_read(store->maintenance_queue, file->file, buffer, SEGMENT_BYTES,
                   (uint64_t)segment * SEGMENT_BYTES) != 0) {
-        atomic_fetch_add(&store->read_errors, 1);
+        skip_segment(store);
         return;
     }
     for (uint32_t i = 1; i < SEGMENT_PAGES; i++) {
@@ -94,7 +106,7 @@ bool sweep_step(struct store *store)
 {
     if (atomic_exchange(&store->sweep_asked, false)) {
         store->sweeping = true;
-        store->sweep_partition = store->sweep_segment = 0;
+        store->sweep_partition = store->sweep_segment = store->sweep_skipped = 0;
     }
     if (!store->sweeping)
         return false;

@@ -119,6 +119,7 @@ void engine_forget(struct store *store)
     number_list_clear(&store->disputed_collections);
     atomic_store(&store->sweep_asked, false);
     store->sweeping = false;
+    store->sweep_skipped = 0;
     store->recovered_items = 0;
 }
 

@@ -465,6 +465,7 @@ struct store {
     _Atomic bool sweep_asked;      /* items of flushed databases are still in the index */
     bool sweeping;                 /* the maintenance thread's, like its position */
     uint32_t sweep_partition, sweep_segment;
+    uint32_t sweep_skipped; /* segments that the last sweep could not read */
 
     _Atomic uint64_t segments_reclaimed;
     _Atomic uint64_t pages_read, pages_written, read_errors, checkpoints;

@@ -153,6 +153,10 @@ fault("index-forgets-the-sweep", "storage/recovery/index_load.c",
       "items of flushed databases stay in the index for ever",
       ("if (!head.is_swept)", "if (false)"),
       by=[INDEX_FILE])
+fault("skipped-is-swept", "storage/maintenance/index_save.c",
+      "an index checkpoint says that all is swept, though segments could not be read",
+      ("&& store->sweep_skipped == 0;", ";"),
+      by=[INDEX_FILE])
 
 # ---- commits longer than the journal takes ----
 

@@ -557,26 +557,96 @@ static void put_in(struct rig *rig, uint32_t db, const char *key)
     call_free(call);
 }
 
+/* Entries in the index when only those of small_store are left, or after a while. */
+static uint64_t entries_in_the_end(struct rig *rig)
+{
+    for (uint32_t i = 0; i < 100 && entries(rig) > 3; i++)
+        rig_run(rig, 20);
+    return entries(rig);
+}
+
+static void put_dead(struct rig *rig)
+{
+    char key[16];
+    for (uint32_t i = 0; i < 50; i++) {
+        snprintf(key, sizeof key, "dead:%u", i);
+        put_in(rig, 1, key);
+    }
+}
+
 /* A flush's dead items are still in the index: the sweep goes on after the start. */
 static void a_sweep_goes_on(void **state)
 {
     (void)state;
     struct rig rig;
     struct medium *medium = small_store(&rig, 13);
-    char key[16];
-    for (uint32_t i = 0; i < 50; i++) {
-        snprintf(key, sizeof key, "dead:%u", i);
-        put_in(&rig, 1, key);
-    }
+    put_dead(&rig);
     medium_hold(medium, FAULT_READ, "slabs", 300); /* the sweep does not get far */
     flush_db(&rig, 1);
     rig_close_well(&rig);
     medium_release(medium);
     must(open_rig(&rig, medium), "the checkpoint is not loaded");
-    for (uint32_t i = 0; i < 100 && entries(&rig) > 3; i++)
-        rig_run(&rig, 20);
-    must(entries(&rig) == 3, "%llu entries stay", (unsigned long long)entries(&rig));
+    must(entries_in_the_end(&rig) == 3, "%llu entries stay", (unsigned long long)entries(&rig));
     expect_small_store(&rig);
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+static uint64_t read_errors(const struct rig *rig)
+{
+    struct store_stats stats;
+    store_stats(rig->store, &stats);
+    return stats.read_errors;
+}
+
+/* A flush while no segment can be read. */
+static struct medium *store_with_skipped_segments(struct rig *rig)
+{
+    struct medium *medium = small_store(rig, 14);
+    put_dead(rig);
+    medium_fail(medium, FAULT_READ, "slabs", 1, EIO, true);
+    flush_db(rig, 1);
+    uint32_t segments = 0;
+    for (uint32_t i = 0; i < rig->store->partition_count; i++)
+        segments += rig->store->partitions[i].file.segment_assigned;
+    for (uint32_t i = 0; i < 1000 && read_errors(rig) < segments; i++)
+        rig_run(rig, 10);
+    must(read_errors(rig) == segments && entries(rig) > 3, "%u segments, %llu read errors",
+         segments, (unsigned long long)read_errors(rig));
+    medium_fail(medium, FAULT_READ, "slabs", 0, EIO, false);
+    return medium;
+}
+
+/* What was in the segments that a sweep could not read is swept after the next start, which finds
+ * a checkpoint to believe, ... */
+static void a_start_sweeps_what_was_skipped(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = store_with_skipped_segments(&rig);
+    rig_close_well(&rig);
+    must(open_rig(&rig, medium), "the checkpoint is not loaded");
+    must(entries_in_the_end(&rig) == 3, "%llu entries stay", (unsigned long long)entries(&rig));
+    expect_small_store(&rig);
+    rig_close_well(&rig);
+    must(open_rig(&rig, medium), "the checkpoint is not loaded");
+    must(entries(&rig) == 3, "%llu entries are back", (unsigned long long)entries(&rig));
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
+/* ... or after the next flush. */
+static void a_flush_sweeps_what_was_skipped(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = store_with_skipped_segments(&rig);
+    put_in(&rig, 1, "once more");
+    flush_db(&rig, 1);
+    must(entries_in_the_end(&rig) == 3, "%llu entries stay", (unsigned long long)entries(&rig));
+    expect_small_store(&rig);
+    rig_close_well(&rig);
+    must(open_rig(&rig, medium), "the checkpoint is not loaded");
     rig_close_well(&rig);
     medium_free(medium);
 }
@@ -600,6 +670,8 @@ int main(void)
         cmocka_unit_test(write_fails),
         cmocka_unit_test(maxstore_bounds_it),
         cmocka_unit_test(a_sweep_goes_on),
+        cmocka_unit_test(a_start_sweeps_what_was_skipped),
+        cmocka_unit_test(a_flush_sweeps_what_was_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
