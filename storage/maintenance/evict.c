@@ -132,25 +132,49 @@ static uint32_t choose(struct choice *choice)
     return goes < choice->count ? goes : choice->count;
 }
 
-/* After two rounds over the index without a candidate, a slab class is barren; if room was wanted
- * in memory, no key can be evicted. */
-static void note_fruit(const struct choice *choice)
+/* What a step, in one partition or in all, has visited. */
+struct visit {
+    uint64_t entries; /* in these partitions */
+    uint64_t looked_at, seen;
+};
+
+static void add_visit(struct visit *visit, const struct choice *choice)
+{
+    visit->entries += index_count(&choice->partition->index);
+    visit->looked_at += choice->looked_at + 1;
+    visit->seen += choice->seen;
+}
+
+/* Two rounds over the entries had no candidate. */
+static bool is_barren(struct eviction *eviction, uint32_t size_class, const struct visit *visit)
+{
+    uint64_t *fruitless = &eviction->fruitless[room_number(size_class)];
+    *fruitless = visit->seen ? 0 : *fruitless + visit->looked_at;
+    if (*fruitless <= 2 * visit->entries + BATCH)
+        return false;
+    *fruitless = 0;
+    return true;
+}
+
+/* If room was wanted in memory and there is no candidate, no key can be evicted. */
+static void note_fruit(struct choice *choice)
 {
     struct eviction *eviction = &choice->partition->eviction;
-    eviction->fruitless = choice->seen ? 0 : eviction->fruitless + choice->looked_at + 1;
+    struct visit visit = {0};
+    add_visit(&visit, choice);
     if (choice->seen && choice->size_class == ANY_CLASS)
         atomic_store(&choice->store->nothing_goes, false);
-    if (eviction->fruitless <= 2 * index_count(&choice->partition->index) + BATCH)
+    if (!is_barren(eviction, choice->size_class, &visit))
         return;
-    eviction->fruitless = 0;
     if (choice->size_class == ANY_CLASS)
         atomic_store(&choice->store->nothing_goes, true);
-    else if (choice->size_class < FORMAT_RUN_CLASS)
+    else
         eviction->barren |= room_bit(choice->size_class);
 }
 
+/* Adds to `visit`, if it is not NULL: a run may come from any partition. */
 static void evict_from(struct store_worker *worker, struct partition *partition,
-                       uint32_t size_class)
+                       uint32_t size_class, struct visit *visit)
 {
     struct store *store = worker->store;
     struct choice choice = {.store = store,
@@ -159,7 +183,10 @@ static void evict_from(struct store_worker *worker, struct partition *partition,
                             .now_ms = env_now_ms(&store->env)};
     pthread_mutex_lock(&partition->file.lock);
     uint32_t goes = choose(&choice);
-    note_fruit(&choice);
+    if (visit)
+        add_visit(visit, &choice);
+    else
+        note_fruit(&choice);
     pthread_mutex_unlock(&partition->file.lock);
     for (uint32_t i = 0; i < goes; i++) {
         const struct candidate *candidate = &choice.best[i];
@@ -195,15 +222,27 @@ static struct partition *next_partition(struct store *store)
     return &store->partitions[turn % store->partition_count];
 }
 
+static void evict_runs(struct store_worker *worker, uint32_t size_class)
+{
+    struct store *store = worker->store;
+    struct visit visit = {0};
+    for (uint32_t i = 0; i < store->partition_count; i++) {
+        if (!may_begin(worker))
+            return;
+        evict_from(worker, next_partition(store), size_class, &visit);
+    }
+    pthread_mutex_lock(&store->extents.lock);
+    if (is_barren(&store->extents_eviction, size_class, &visit))
+        store->extents_eviction.barren |= room_bit(size_class);
+    pthread_mutex_unlock(&store->extents.lock);
+}
+
 static void evict_large(struct store_worker *worker)
 {
     struct store *store = worker->store;
     uint64_t wanted = take_wanted(&store->extents.lock, &store->extents_eviction);
-    for (; wanted; wanted &= wanted - 1) {
-        uint32_t size_class = FORMAT_RUN_CLASS + (uint32_t)__builtin_ctzll(wanted);
-        for (uint32_t i = 0; i < store->partition_count && may_begin(worker); i++)
-            evict_from(worker, next_partition(store), size_class);
-    }
+    for (; wanted; wanted &= wanted - 1)
+        evict_runs(worker, FORMAT_RUN_CLASS + (uint32_t)__builtin_ctzll(wanted));
 }
 
 void evict_step(struct store_worker *worker)
@@ -215,12 +254,12 @@ void evict_step(struct store_worker *worker)
         struct partition *partition = &store->partitions[i];
         uint64_t wanted = take_wanted(&partition->file.lock, &partition->eviction);
         for (; wanted; wanted &= wanted - 1)
-            evict_from(worker, partition, (uint32_t)__builtin_ctzll(wanted));
+            evict_from(worker, partition, (uint32_t)__builtin_ctzll(wanted), NULL);
     }
     if (may_begin(worker))
         evict_large(worker);
     for (uint32_t i = 0; i < store->partition_count && may_begin(worker) &&
                          atomic_load_explicit(&store->over_memory, memory_order_relaxed);
          i++)
-        evict_from(worker, next_partition(store), ANY_CLASS);
+        evict_from(worker, next_partition(store), ANY_CLASS, NULL);
 }

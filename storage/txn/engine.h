@@ -76,9 +76,9 @@ struct database_count {
 /* Requests for room in a partition, or in the extents (evict.c). */
 struct eviction {
     uint64_t wanted;        /* size classes in which room is wanted, a bit each */
-    uint64_t barren;        /* slab classes in which no evictable item was found */
+    uint64_t barren;        /* size classes in which no evictable item was found */
     struct index_cursor at; /* the clock hand: where to continue */
-    uint64_t fruitless;     /* entries visited since the last evictable one */
+    uint64_t fruitless[64]; /* by size class: entries visited since the last evictable one */
 };
 
 struct partition {

@@ -11,10 +11,15 @@ bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t siz
  * allows it. */
 void evict_for_memory(struct store *store);
 
-/* The bit of a class in struct eviction's `wanted` and `barren`. */
+/* The place of a class in struct eviction's `fruitless`, and its bit in `wanted` and `barren`. */
+static inline uint32_t room_number(uint32_t size_class)
+{
+    return size_class > FORMAT_RUN_CLASS ? size_class - FORMAT_RUN_CLASS : size_class;
+}
+
 static inline uint64_t room_bit(uint32_t size_class)
 {
-    return 1ull << (size_class > FORMAT_RUN_CLASS ? size_class - FORMAT_RUN_CLASS : size_class);
+    return 1ull << room_number(size_class);
 }
 
 static inline enum store_evict room_policy(const struct store *store)

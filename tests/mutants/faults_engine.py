@@ -279,6 +279,11 @@ fault("useless-ones-asked-for-ever", "storage/maintenance/evict.c",
       ("return flags & INDEX_LARGE && may_give_run(choice, entry);",
        "return flags & INDEX_LARGE && (may_give_run(choice, entry) || true);"),
       by=[EVICT])
+fault("runs-never-barren", "storage/maintenance/evict.c",
+      "a large value that no eviction makes room for is refused only when patience ends",
+      ("if (is_barren(&store->extents_eviction, size_class, &visit))",
+       "if (is_barren(&store->extents_eviction, size_class, &visit) && false)"),
+      by=[EVICT])
 
 # ---- the cache ----
 

@@ -184,6 +184,35 @@ static void nothing_may_go(void **state)
     }
 }
 
+/* A large value is refused after two rounds over the keys, and not when patience ends: a request
+ * that waits for room is counted as throttled every few milliseconds. */
+static void large_values_are_refused_at_once(void **state)
+{
+    (void)state;
+    struct account account;
+    struct medium *medium;
+    struct rig rig;
+    struct store_stats before, after;
+    start(&rig, &medium, STORE_EVICT_LRU, true, &account);
+    store_set_max_store(rig.store, rig.options.max_store_bytes = 40 * MB);
+    uint32_t count = 0;
+    enum store_result result;
+    while ((result = put(&rig, "large", count, 100000, 0)) == STORE_OK)
+        count++;
+    must(result == STORE_FULL && count > 10, "%u fit, then %d", count, result);
+    rig_run(&rig, 300);
+    store_stats(rig.store, &before);
+    for (uint32_t i = 0; i < 5; i++)
+        must(put(&rig, "more", i, 100000, 0) == STORE_FULL, "it fits");
+    store_stats(rig.store, &after);
+    uint64_t waits = after.throttled_commits - before.throttled_commits;
+    printf("%llu waits\n", (unsigned long long)waits);
+    must(waits < 5 * 30, "%llu waits", (unsigned long long)waits);
+    must(put(&rig, "large", 0, 100000, 1) == STORE_FULL, "it fits"); /* nor does an overwrite */
+    must(still_there(&rig, "large", count) == count && account.evicted == 0, "some have gone");
+    finish(&rig, medium, &account);
+}
+
 static void large_values_go_for_large_ones(void **state)
 {
     (void)state;
@@ -413,6 +442,7 @@ int main(void)
         cmocka_unit_test(what_is_used_stays),
         cmocka_unit_test(only_what_expires_goes),
         cmocka_unit_test(nothing_may_go),
+        cmocka_unit_test(large_values_are_refused_at_once),
         cmocka_unit_test(large_values_go_for_large_ones),
         cmocka_unit_test(those_in_the_way_are_passed_over),
         cmocka_unit_test(what_was_given_up_is_waited_for),
