@@ -355,15 +355,21 @@ static enum store_result find_twins(struct call *call, const struct rdb_value *v
     return result;
 }
 
-static void restoring_free(void *progress)
+static void drop_chunks(struct restoring *restoring)
 {
-    struct restoring *restoring = progress;
     while (restoring->chunks != NULL) {
         struct chunk *next = restoring->chunks->next;
         free(restoring->chunks);
         restoring->chunks = next;
     }
+    restoring->bytes = 0;
     collected_set(&restoring->collected, 0);
+}
+
+static void restoring_free(void *progress)
+{
+    struct restoring *restoring = progress;
+    drop_chunks(restoring);
     bulk_store_free(&restoring->bulk_store);
     free(restoring);
 }
@@ -384,14 +390,23 @@ static bool restoring_get(struct call *call, struct restoring **restoring)
     return true;
 }
 
+/* The caller of rdb_read_value. */
+struct parsing {
+    struct call *call;
+    struct restoring *restoring; /* or NULL */
+    enum store_result yielded;
+};
+
 static void *alloc(void *arg, size_t size)
 {
-    return store_alloc(arg, size);
+    struct parsing *parsing = arg;
+    return store_alloc(parsing->call->txn, size);
 }
 
 static void *alloc_lasting(void *arg, size_t size)
 {
-    struct restoring *restoring = arg;
+    struct parsing *parsing = arg;
+    struct restoring *restoring = parsing->restoring;
     struct chunk *chunk = NULL;
     if (collected_set(&restoring->collected, restoring->bytes + size))
         chunk = malloc(sizeof *chunk + size);
@@ -424,25 +439,49 @@ static enum store_result check_footer(struct call *call, struct resp_slice paylo
     return STORE_ANSWERED;
 }
 
-/* Parses the payload. The result may be shared by several runs. */
-static enum rdb_result parse(struct call *call, struct restoring *restoring,
-                             struct rdb_value *value)
+static bool go_on(void *arg, size_t count)
+{
+    struct parsing *parsing = arg;
+    parsing->yielded = call_yield_at(parsing->call, count - 1);
+    return parsing->yielded == STORE_OK;
+}
+
+static enum store_result refuse_format(struct call *call)
+{
+    resp_error(call->reply, "ERR Bad data format");
+    return STORE_ANSWERED;
+}
+
+/* Parses the payload. The result may be shared by several runs; a run that ends in the middle
+ * begins again. */
+static enum store_result parse(struct call *call, struct restoring *restoring,
+                               struct rdb_value *value)
 {
     struct resp_slice payload = call->argv[3];
-    struct rdb_memory memory = {alloc, call->txn};
+    struct parsing parsing = {call, restoring, STORE_OK};
+    struct rdb_caller caller = {restoring != NULL ? alloc_lasting : alloc, go_on, &parsing};
     if (restoring != NULL && restoring->is_read) {
         *value = restoring->value;
-        return RDB_OK;
+        return STORE_OK;
     }
     if (restoring != NULL)
-        memory = (struct rdb_memory){alloc_lasting, restoring};
+        drop_chunks(restoring);
     payload.len -= RDB_FOOTER_BYTES;
-    enum rdb_result read = rdb_read_value(payload, memory, value);
+    enum rdb_result read = rdb_read_value(payload, caller, value);
     if (read == RDB_OK && restoring != NULL) {
         restoring->value = *value;
         restoring->is_read = true;
     }
-    return read;
+    switch (read) {
+    case RDB_BAD:
+        return refuse_format(call);
+    case RDB_NO_MEMORY:
+        return STORE_NO_MEMORY;
+    case RDB_STOPPED:
+        return parsing.yielded;
+    default:
+        return STORE_OK;
+    }
 }
 
 static enum store_result read_payload(struct call *call, struct restoring *restoring,
@@ -452,16 +491,12 @@ static enum store_result read_payload(struct call *call, struct restoring *resto
     enum store_result result = is_read ? STORE_OK : check_footer(call, call->argv[3]);
     if (result != STORE_OK)
         return result;
-    enum rdb_result read = parse(call, restoring, value);
+    result = parse(call, restoring, value);
     bool is_checked = restoring != NULL && restoring->is_checked;
-    if (read == RDB_OK && !is_checked && value->kind != RDB_STRING && value->kind != RDB_LIST)
+    if (result == STORE_OK && !is_checked && value->kind != RDB_STRING && value->kind != RDB_LIST)
         result = find_twins(call, value, &has_twins);
-    if (read == RDB_NO_MEMORY)
-        return STORE_NO_MEMORY;
-    if (read == RDB_BAD || has_twins) {
-        resp_error(call->reply, "ERR Bad data format");
-        return STORE_ANSWERED;
-    }
+    if (has_twins)
+        return refuse_format(call);
     if (result == STORE_OK && restoring != NULL)
         restoring->is_checked = true;
     return result;

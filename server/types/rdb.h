@@ -15,7 +15,7 @@
 #define RDB_FOOTER_BYTES 10 /* version and checksum at the end of a DUMP payload */
 
 enum rdb_kind { RDB_STRING, RDB_LIST, RDB_SET, RDB_ZSET, RDB_HASH };
-enum rdb_result { RDB_OK, RDB_BAD, RDB_NO_MEMORY };
+enum rdb_result { RDB_OK, RDB_BAD, RDB_NO_MEMORY, RDB_STOPPED };
 
 /* ---- reading ---- */
 
@@ -28,9 +28,13 @@ struct rdb_value {
     size_t count;   /* of slices; at least one */
 };
 
-struct rdb_memory {
+/* Who reads: provides memory, and may stop it. */
+struct rdb_caller {
     void *(*alloc)(void *arg,
                    size_t size); /* may return NULL; its owner frees all memory at once */
+    /* NULL, or called between two elements, of which `count` were read: false ends the reading with
+     * RDB_STOPPED. */
+    bool (*go_on)(void *arg, size_t count);
     void *arg;
 };
 

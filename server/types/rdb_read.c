@@ -90,7 +90,7 @@ static enum rdb_result read_compressed(struct rdb_reader *reader, struct resp_sl
     if (!read_length(reader, &packed_len) || !read_length(reader, &len) || len == 0 ||
         len > STRING_MAX || !take(reader, packed_len, &packed) || len > packed_len * LZF_RATIO_MAX)
         return RDB_BAD;
-    char *bytes = reader->memory.alloc(reader->memory.arg, len);
+    char *bytes = reader->caller.alloc(reader->caller.arg, len);
     if (bytes == NULL)
         return RDB_NO_MEMORY;
     *string = (struct resp_slice){bytes, len};
@@ -206,7 +206,7 @@ static enum rdb_result read_packed(struct rdb_reader *reader, packed_reader *rea
 }
 
 /* Converts members and scores in turn to members with scores. */
-static enum rdb_result pair_scores(struct rdb_value *value)
+static enum rdb_result pair_scores(const struct rdb_caller *caller, struct rdb_value *value)
 {
     if (value->count % 2 != 0)
         return RDB_BAD;
@@ -215,6 +215,8 @@ static enum rdb_result pair_scores(struct rdb_value *value)
         value->slices[i] = value->slices[2 * i];
         if (!resp_read_double(score.data, score.len, &value->scores[i]))
             return RDB_BAD;
+        if (caller->go_on != NULL && !caller->go_on(caller->arg, i + 1))
+            return RDB_STOPPED;
     }
     value->count /= 2;
     return RDB_OK;
@@ -252,11 +254,11 @@ static bool kind_of(uint8_t type, enum rdb_kind *kind)
     return true;
 }
 
-enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory,
+enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_caller caller,
                                struct rdb_value *value)
 {
     const uint8_t *at = (const uint8_t *)bytes.data, *type;
-    struct rdb_reader reader = {at, at + bytes.len, memory, value, 0};
+    struct rdb_reader reader = {at, at + bytes.len, caller, value, 0};
     *value = (struct rdb_value){0};
     if (!take(&reader, 1, &type) || !kind_of(*type, &value->kind))
         return RDB_BAD;
@@ -271,7 +273,7 @@ enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory
     else
         result = read_plain(&reader, *type);
     if (result == RDB_OK && value->kind == RDB_ZSET && read != NULL)
-        result = pair_scores(value);
+        result = pair_scores(&caller, value);
     bool is_whole = value->count > 0 && reader.at == reader.end &&
                     (value->kind != RDB_HASH || value->count % 2 == 0);
     return result == RDB_OK && !is_whole ? RDB_BAD : result;

@@ -11,7 +11,7 @@
 bool rdb_version_is_good(struct resp_slice payload);
 bool rdb_checksum_is_good(struct resp_slice payload, uint64_t sum);
 /* `bytes` excludes the footer. Members may occur twice; the caller must check that. */
-enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_memory memory,
+enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_caller caller,
                                struct rdb_value *value);
 
 #endif

@@ -20,9 +20,9 @@ static enum rdb_result grow(struct rdb_reader *reader)
 {
     struct rdb_value *value = reader->value;
     size_t capacity = reader->capacity == 0 ? 16 : reader->capacity * 2;
-    struct rdb_memory memory = reader->memory;
-    struct resp_slice *slices = memory.alloc(memory.arg, capacity * sizeof *slices);
-    double *scores = memory.alloc(memory.arg, capacity * sizeof *scores);
+    struct rdb_caller caller = reader->caller;
+    struct resp_slice *slices = caller.alloc(caller.arg, capacity * sizeof *slices);
+    double *scores = caller.alloc(caller.arg, capacity * sizeof *scores);
     if (slices == NULL || scores == NULL)
         return RDB_NO_MEMORY;
     if (value->count > 0) {
@@ -38,14 +38,17 @@ static enum rdb_result grow(struct rdb_reader *reader)
 enum rdb_result rdb_add(struct rdb_reader *reader, struct resp_slice slice)
 {
     enum rdb_result result = reader->value->count == reader->capacity ? grow(reader) : RDB_OK;
-    if (result == RDB_OK)
-        reader->value->slices[reader->value->count++] = slice;
-    return result;
+    if (result != RDB_OK)
+        return result;
+    size_t count = ++reader->value->count;
+    reader->value->slices[count - 1] = slice;
+    bool goes_on = reader->caller.go_on == NULL || reader->caller.go_on(reader->caller.arg, count);
+    return goes_on ? RDB_OK : RDB_STOPPED;
 }
 
 enum rdb_result rdb_number_text(struct rdb_reader *reader, int64_t number, struct resp_slice *text)
 {
-    char *copy = reader->memory.alloc(reader->memory.arg, 24);
+    char *copy = reader->caller.alloc(reader->caller.arg, 24);
     if (copy == NULL)
         return RDB_NO_MEMORY;
     *text = (struct resp_slice){copy, resp_print_int64(copy, number)};

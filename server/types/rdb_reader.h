@@ -8,7 +8,7 @@
 
 struct rdb_reader {
     const uint8_t *at, *end;
-    struct rdb_memory memory;
+    struct rdb_caller caller;
     struct rdb_value *value;
     size_t capacity;
 };

@@ -70,14 +70,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct block *blocks = NULL;
-    struct rdb_memory memory = {alloc, &blocks};
+    struct rdb_caller caller = {.alloc = alloc, .arg = &blocks};
     struct rdb_value value, again;
-    if (rdb_read_value((struct resp_slice){(const char *)data, size}, memory, &value) == RDB_OK) {
+    if (rdb_read_value((struct resp_slice){(const char *)data, size}, caller, &value) == RDB_OK) {
         struct resp_writer out;
         resp_writer_init(&out, 2);
         write_value(&out, &value);
         struct resp_slice bytes = {out.data, out.len};
-        require(rdb_read_value(bytes, memory, &again) == RDB_OK, "what is written is good");
+        require(rdb_read_value(bytes, caller, &again) == RDB_OK, "what is written is good");
         compare(&value, &again);
         resp_writer_free(&out);
     }
