@@ -360,10 +360,8 @@ STORE_MUST_CHECK enum store_result store_rename(struct store_txn *txn, const str
                                                 const struct store_item *item,
                                                 const struct store_key *to);
 
-/*
- * A large value that is read piece by piece after its request is finished. It keeps showing the
- * version it was opened on, even if overwritten or deleted, and holds one piece in memory.
- */
+/* A large value that is read piece by piece after its request is finished. It keeps showing the
+ * version it was opened on, even if overwritten or deleted, and holds one piece in memory. */
 struct store_reader;
 
 /* From byte `offset` on, before the end. `ready(arg)` is called from store_poll of the same worker
@@ -393,6 +391,8 @@ void store_reader_on_ready(struct store_reader *reader, void (*ready)(void *arg)
 #define STORE_READER_PIECE ((int)(SIZES_EXTENT_PAGES * 4096u)) /* 128 KB */
 STORE_MUST_CHECK enum store_result store_reader_next(struct store_reader *reader,
                                                      const struct iovec **vectors, int *count);
+/* Frees the last piece, of which only `taken` bytes, not all, were used: the next begins there. */
+void store_reader_put_back(struct store_reader *reader, uint64_t taken);
 void store_reader_close(struct store_reader *reader); /* at any time, also before the end */
 
 /*

@@ -12,8 +12,9 @@
  * 5. A part of a piece that the transport sends from its place (is_placing) holds back all output
  *    after it, and the reader is kept until that is done, beyond the connection's end if necessary.
  * 6. While a reply is streamed (reply_stream.h), pushes are in a second queue, conn->held.
- * 7. output_bytes counts STREAM_COST for a reader, and one piece more once its sending has begun,
- *    however long its value is.
+ * 7. output_bytes counts STREAM_COST for a reader, and the piece in memory, however long its value
+ *    is. When client memory is short and the client takes no more, the rest of the piece is given
+ *    back, and loaded again when the client reads.
  * 8. After a failed write to the journal, output that shows commits that will never be durable is
  *    replaced: each reply by an error, messages by nothing. Where single replies cannot be told
  *    apart (PIECES), since a part has been sent or may come from elsewhere, the connection is
@@ -41,7 +42,7 @@
 #include "storage/base/checks.h"
 
 #define SEGMENT_MIN (16 * 1024)
-#define PUSH_SEGMENT_MIN 512  /* the same message may be in very many queues */
+#define SHORT_SEGMENT_MIN 512 /* between readers; of messages, which may be in very many queues */
 #define SHARED_MIN (4 * 1024) /* longer publications are not copied into queues */
 #define LATE_MAX (16 * 1024)  /* longer replies are sent at once */
 #define STREAM_COST 2048      /* of a waiting reader: about the store's memory for it */
@@ -67,7 +68,6 @@ struct segment {
     const struct iovec *vectors; /* the piece in memory, `sent` bytes of it are sent */
     int vector_count;
     size_t piece_len;
-    bool is_begun;                /* a piece may be in memory */
     struct transport_place place; /* offset: of what is sent next */
     bool is_placing, is_dropped;  /* is_dropped: the end of placing frees it */
     struct conn *conn;
@@ -77,7 +77,7 @@ static uint64_t segment_cost(const struct segment *segment)
 {
     if (segment->reader == NULL)
         return segment->len - segment->sent;
-    return STREAM_COST + (segment->is_begun ? STORE_READER_PIECE : 0);
+    return STREAM_COST + segment->piece_len;
 }
 
 static void send_corked(struct conn *conn);
@@ -227,7 +227,7 @@ static void add_bytes(struct conn *conn, const char *data, size_t len, size_t ro
 
 void conn_output_piece(struct conn *conn, const char *data, size_t len)
 {
-    add_bytes(conn, data, len, SEGMENT_MIN, PIECES);
+    add_bytes(conn, data, len, SHORT_SEGMENT_MIN, PIECES);
 }
 
 static void add_shared(struct conn *conn, struct publication *publication)
@@ -249,9 +249,9 @@ static void add_push(struct conn *conn, const struct resp_slice *head, int head_
                      struct publication *publication)
 {
     for (int i = 0; i < head_count; i++)
-        add_bytes(conn, head[i].data, head[i].len, PUSH_SEGMENT_MIN, PUSHES);
+        add_bytes(conn, head[i].data, head[i].len, SHORT_SEGMENT_MIN, PUSHES);
     if (publication->len < SHARED_MIN)
-        add_bytes(conn, publication->bytes, publication->len, PUSH_SEGMENT_MIN, PUSHES);
+        add_bytes(conn, publication->bytes, publication->len, SHORT_SEGMENT_MIN, PUSHES);
     else
         add_shared(conn, publication);
 }
@@ -574,6 +574,14 @@ static int remaining_vectors(const struct segment *segment, struct iovec vectors
     return count;
 }
 
+static void forget_piece(struct conn *conn)
+{
+    struct segment *segment = conn->output;
+    conn->output_bytes -= segment->piece_len;
+    segment->vector_count = 0;
+    segment->sent = segment->piece_len = 0;
+}
+
 /* Loads the next piece of the first segment's reader; false: none is ready, or the reader has
  * ended. */
 static bool load_piece(struct conn *conn)
@@ -581,12 +589,7 @@ static bool load_piece(struct conn *conn)
     struct segment *segment = conn->output;
     if (segment->sent < segment->piece_len)
         return true;
-    if (!segment->is_begun) {
-        segment->is_begun = true;
-        conn->output_bytes += STORE_READER_PIECE;
-    }
-    segment->vector_count = 0;
-    segment->sent = segment->piece_len = 0;
+    forget_piece(conn);
     enum store_result result =
         store_reader_next(segment->reader, &segment->vectors, &segment->vector_count);
     if (result == STORE_WAIT)
@@ -594,6 +597,7 @@ static bool load_piece(struct conn *conn)
     if (result == STORE_OK) {
         for (int i = 0; i < segment->vector_count; i++)
             segment->piece_len += segment->vectors[i].iov_len;
+        conn->output_bytes += segment->piece_len;
         return segment->piece_len > 0;
     }
     if (result != STORE_ABSENT) {
@@ -605,6 +609,17 @@ static bool load_piece(struct conn *conn)
     }
     drop_first(conn);
     return false;
+}
+
+/* A piece is much, and very many clients may be slow at the same time. */
+static void give_back_piece(struct conn *conn)
+{
+    struct segment *segment = conn->output;
+    if (segment->reader == NULL || segment->is_placing || segment->sent == segment->piece_len ||
+        !client_memory_is_short(conn->worker))
+        return;
+    store_reader_put_back(segment->reader, segment->sent);
+    forget_piece(conn);
 }
 
 static void note_sent(struct conn *conn, size_t sent)
@@ -683,6 +698,8 @@ static void send_queue(struct conn *conn)
             conn->session.last_active_ms = worker_now(conn->worker); /* the client reads */
         conn->send_yielded = now - before >= SEND_MAX && conn->output != NULL;
     }
+    if (conn->send_blocked && conn->output != NULL)
+        give_back_piece(conn);
 }
 
 /* ---- limits ---- */

@@ -32,9 +32,10 @@ struct store_reader {
     struct store_upload *upload; /* the upload that it reads; NULL: a key's value */
     struct run_reader reader;
     struct format_root *root;
-    uint32_t next; /* number of the next extent */
-    uint32_t skip; /* bytes of that extent to skip */
-    uint64_t end;  /* end of the requested part of the value */
+    uint32_t next;       /* number of the next extent */
+    uint32_t skip;       /* bytes of that extent to skip */
+    uint64_t handed_out; /* offset in the value of the last piece that was */
+    uint64_t end;        /* end of the requested part of the value */
     uint32_t extent_count;
     enum reader_state state;
     enum store_result result;
@@ -59,9 +60,14 @@ static void end_at(struct store_reader *reader, uint64_t end)
     reader->extent_count = (uint32_t)((end + FORMAT_EXTENT_BYTES - 1) / FORMAT_EXTENT_BYTES);
 }
 
+static uint64_t position(const struct store_reader *reader)
+{
+    return (uint64_t)reader->next * FORMAT_EXTENT_BYTES + reader->skip;
+}
+
 void store_reader_end_after(struct store_reader *reader, uint64_t length)
 {
-    uint64_t begin = (uint64_t)reader->next * FORMAT_EXTENT_BYTES + reader->skip;
+    uint64_t begin = position(reader);
     assert(reader->state == READER_IDLE && length > 0 && length <= reader->end - begin);
     end_at(reader, begin + length);
 }
@@ -358,6 +364,7 @@ enum store_result store_reader_next(struct store_reader *reader, const struct io
     if (reader->state == READER_LOADING)
         return STORE_WAIT;
     reader->state = READER_IDLE;
+    reader->handed_out = position(reader);
     reader->next++;
     if (reader->result != STORE_OK)
         return reader->result;
@@ -365,6 +372,13 @@ enum store_result store_reader_next(struct store_reader *reader, const struct io
     *vectors = first;
     *count = reader->vector_count - (int)(first - reader->vectors);
     return STORE_OK;
+}
+
+void store_reader_put_back(struct store_reader *reader, uint64_t taken)
+{
+    assert(reader->state == READER_IDLE && reader->handed_out + taken < reader->end);
+    release_piece(reader);
+    begin_at(reader, reader->handed_out + taken);
 }
 
 bool store_hold_pages(struct store *store, const void *address, void **start, size_t *size)

@@ -56,7 +56,7 @@ struct store_reader {
     struct store_worker *worker;
     struct store_txn *txn; /* that opened it */
     struct value *value;
-    uint64_t position, end;
+    uint64_t handed_out, position, end; /* handed_out: where the last piece begins */
     bool waiting;
     bool loaded; /* the next piece has been waited for */
     void (*ready)(void *arg);

@@ -696,6 +696,7 @@ enum store_result store_reader_next(struct store_reader *reader, const struct io
         return STORE_WAIT;
     }
     reader->loaded = false;
+    reader->handed_out = reader->position;
     *count = 0;
     for (; left > 0 && *count < READER_VECTORS; ++*count) {
         size_t part = STORE_READER_PIECE / READER_VECTORS;
@@ -707,6 +708,12 @@ enum store_result store_reader_next(struct store_reader *reader, const struct io
     }
     *vectors = reader->vectors;
     return STORE_OK;
+}
+
+void store_reader_put_back(struct store_reader *reader, uint64_t taken)
+{
+    assert(reader->handed_out + taken < reader->position);
+    reader->position = reader->handed_out + taken;
 }
 
 void store_reader_close(struct store_reader *reader)

@@ -218,6 +218,14 @@ fault("rest-without-claims-seen", "storage/txn/key_locks.c",
       ("awaited = (*find_queue(partition, txn->key_locks[i].hash))->queue.waiting != NULL;",
        "awaited = false;"),
       by=["test_streamed_replies.py::test_who_waits_for_a_client_that_does_not_read"])
+fault("piece-of-who-does-not-read", "server/net/conn_output.c",
+      "every client that does not read keeps a piece of a value in memory",
+      ("if (conn->send_blocked && conn->output != NULL) give_back_piece(conn);", ""),
+      by=["test_pipelines.py::test_many_who_read_late"])
+fault("piece-put-back-from-its-start", "storage/exec/reader.c",
+      "a piece that is put back is read again from its start",
+      ("begin_at(reader, reader->handed_out + taken);", "begin_at(reader, reader->handed_out);"),
+      by=["test_random"], quick=True)
 fault("stream-from-its-extent", "storage/exec/reader.c",
       "a stream that begins within an extent begins with it",
       ("reader->skip = (uint32_t)(offset % FORMAT_EXTENT_BYTES);", ""),

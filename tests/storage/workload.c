@@ -207,6 +207,7 @@ static bool reader_step(struct workload *load, struct workload_stream *reader)
         close_stream(reader);
         return true;
     }
+    uint64_t begin = reader->offset;
     for (int i = 0; i < count; i++) {
         must(reader->offset + vectors[i].iov_len <= reader->expected->len &&
                  memcmp(reader->expected->bytes + reader->offset, vectors[i].iov_base,
@@ -214,6 +215,11 @@ static bool reader_step(struct workload *load, struct workload_stream *reader)
              "a stream of %llu bytes shows something else at %llu",
              (unsigned long long)reader->expected->len, (unsigned long long)reader->offset);
         reader->offset += vectors[i].iov_len;
+    }
+    if (rng_chance(&load->rng, 30)) {
+        uint64_t taken = rng_next(&load->rng) % (reader->offset - begin);
+        store_reader_put_back(reader->reader, taken);
+        reader->offset = begin + taken;
     }
     return true;
 }
