@@ -41,6 +41,7 @@ enum kept {
     KEPT_GLOBALS,       /* the table behind the sealed one */
     KEPT_KEYS,          /* names of globals */
     KEPT_ARGV,
+    KEPT_ERR, /* a field's name */
     KEPT_RUN, /* C functions */
     KEPT_HANDLER
 };
@@ -125,6 +126,8 @@ static int open_state(lua_State *lua)
     keep(lua, KEPT_KEYS);
     lua_pushliteral(lua, "ARGV");
     keep(lua, KEPT_ARGV);
+    lua_pushliteral(lua, "err");
+    keep(lua, KEPT_ERR);
     lua_pushcfunction(lua, run_protected);
     keep(lua, KEPT_RUN);
     lua_pushcfunction(lua, describe_error);
@@ -276,15 +279,21 @@ static const char *raw_field(lua_State *lua, const char *name)
     return text;
 }
 
-/* An error not caused by the script: out of memory, or a reply that cannot be written. */
+/* An error not caused by the script: out of memory, or a reply that cannot be written. Called
+ * outside of protected calls, so it must not allocate in Lua: no names pushed, no numbers
+ * converted. */
 static void write_failure(lua_State *lua, struct call *call)
 {
-    const char *text = lua_istable(lua, -1) ? raw_field(lua, "err") : NULL;
-    if (text != NULL)
+    bool is_table = lua_istable(lua, -1);
+    if (is_table) {
+        push_kept(lua, KEPT_ERR);
+        lua_rawget(lua, -2);
+    }
+    const char *text = lua_type(lua, -1) == LUA_TSTRING ? lua_tostring(lua, -1) : NULL;
+    if (is_table && text != NULL)
         resp_error(call->reply, text);
     else
-        resp_errorf(call->reply, "ERR %s",
-                    lua_isstring(lua, -1) ? lua_tostring(lua, -1) : "unknown error");
+        resp_errorf(call->reply, "ERR %s", text != NULL ? text : "unknown error");
 }
 
 /* Replies with the error on top of the stack. */
