@@ -13,17 +13,20 @@
 #include <lauxlib.h>
 #include <string.h>
 
+#include "server/script/script_busy.h"
 #include "server/script/script_state.h"
 #include "server/script/script_value.h"
 
 #define INTEGER_MAX 32
 #define ALIGN_NATIVE 8
+#define LETTERS_BETWEEN_CHECKS 64
 
 struct format {
     lua_State *lua;
     const char *at;
     bool is_little;
-    size_t align; /* most */
+    size_t align;     /* most */
+    uint32_t letters; /* since the last check of the clock */
 };
 
 struct item {
@@ -31,12 +34,22 @@ struct item {
     size_t size, padding; /* the padding before it */
 };
 
+/* Called for every letter: a format may be as long as memory allows. */
+static void check_clock(struct format *format)
+{
+    if (++format->letters < LETTERS_BETWEEN_CHECKS)
+        return;
+    format->letters = 0;
+    script_check_clock(format->lua);
+}
+
 static size_t read_size(struct format *format, size_t otherwise)
 {
     if (!isdigit((unsigned char)*format->at))
         return otherwise;
     size_t size = 0;
     for (; isdigit((unsigned char)*format->at); format->at++) {
+        check_clock(format);
         size = size * 10 + (size_t)(*format->at - '0');
         if (size > INT32_MAX)
             luaL_error(format->lua, "integral size overflow");
@@ -91,8 +104,11 @@ static void set_order(struct format *format, char kind)
 /* The next item, at `offset`. False: the end of the format. */
 static bool next_item(struct format *format, size_t offset, struct item *item)
 {
-    while (*format->at != '\0' && strchr("><! ", *format->at) != NULL)
+    check_clock(format);
+    while (*format->at != '\0' && strchr("><! ", *format->at) != NULL) {
         set_order(format, *format->at++);
+        check_clock(format);
+    }
     if (*format->at == '\0')
         return false;
     item->kind = *format->at++;

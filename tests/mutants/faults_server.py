@@ -24,6 +24,10 @@ fault("stack-uncounted", "server/base/fiber.c",
       "the stack of a command that runs for long counts in no account",
       ("fiber->bytes = bytes; } /* Stacks", "fiber->bytes = bytes; atomic_store(&pool->bytes, 0); } /* Stacks"),
       by=["test_fiber"])
+fault("format-without-a-look", "server/script/script_struct.c",
+      "a format of struct is read in one run, however long it is",
+      ("check_clock(format); while (", "while ("),
+      by=["test_gaps.py::test_long_formats_of_struct"])
 fault("exec-without-a-look", "server/commands/cmd_multi.c",
       "EXEC runs all its commands in one round",
       ("if (++place % LOOK_EVERY == 0)", "if (++place == 0)"),

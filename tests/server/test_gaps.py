@@ -102,6 +102,24 @@ def is_subsequence(part, whole):
     return True
 
 
+FORMATS = {
+    "zeros": ("string.rep('x', 8000000)", ("size(f)", "pack(f)", "unpack(f, f)")),
+    "blanks": ("string.rep(' ', 8000000)", ("size(f)", "pack(f)", "unpack(f, '')")),
+    "digits": ("'c' .. string.rep('0', 8000000) .. '1'",
+               ("size(f)", "pack(f, 'a')", "unpack(f, 'a')")),
+}
+
+
+@pytest.mark.parametrize("text,calls", FORMATS.values(), ids=FORMATS.keys())
+def test_long_formats_of_struct(server, text, calls):
+    """The shortest of three: new memory for the text takes the kernel time as well."""
+    with server.raw() as raw:
+        raw.call("CONFIG", "SET", "maxmemory", "1gb")  # Lua gets a share of it
+    for call in calls:
+        eval = harness.encode("EVAL", f"local f = {text} struct.{call} return 1", 0)
+        assert min(gap_of(server, eval, 1) for _ in range(3)) < LIMIT_USEC, call
+
+
 @pytest.mark.parametrize("lengths", [(6000, 6000), (90, 400_000)])
 def test_lcs_of_long_strings(server, lengths):
     random = harness.chance()
