@@ -273,10 +273,15 @@ enum store_result cmd_client_info(struct call *call)
 
 /* ---- filters ---- */
 
+/* An argument of CLIENT LIST ID. An array of them is in ascending order of the ids. */
+struct wanted {
+    uint64_t id, place; /* among the arguments; the first, if it is repeated */
+};
+
 struct filter {
-    uint64_t id; /* 0: any */
-    const struct resp_slice *ids;
-    size_t id_count; /* of `ids`; 0: any */
+    uint64_t id;              /* 0: any */
+    const struct wanted *ids; /* NULL: any */
+    size_t id_count;
     const struct resp_slice *address, *local_address;
     bool other_type; /* a type that no connection has: nothing matches */
     enum { ANY_TYPE, NORMAL_TYPE, PUBSUB_TYPE } type;
@@ -313,8 +318,6 @@ static bool parse_list(struct call *call, struct filter *filter)
         return parse_type(call, argv[3], filter);
     if (call->argc < 4 || !slice_is(argv[2], "id"))
         return call_syntax_error(call);
-    filter->ids = argv + 3;
-    filter->id_count = call->argc - 3;
     for (size_t i = 3; i < call->argc; i++) {
         if (!resp_read_int64(argv[i].data, argv[i].len, &id)) {
             resp_error(call->reply, "ERR Invalid client ID");
@@ -376,14 +379,17 @@ static bool is_address(const struct resp_slice *wanted, const char *name)
            (wanted->len == strlen(name) && memcmp(wanted->data, name, wanted->len) == 0);
 }
 
-static bool among_ids(const struct filter *filter, uint64_t id)
+static int compare_ids(const void *a, const void *b)
 {
-    int64_t wanted;
-    for (size_t i = 0; i < filter->id_count; i++)
-        if (resp_read_int64(filter->ids[i].data, filter->ids[i].len, &wanted) &&
-            (uint64_t)wanted == id)
-            return true;
-    return filter->id_count == 0;
+    uint64_t one = ((const struct wanted *)a)->id, other = ((const struct wanted *)b)->id;
+    return (one > other) - (one < other);
+}
+
+/* NULL: none of the wanted ones. */
+static const struct wanted *find_wanted(const struct filter *filter, uint64_t id)
+{
+    const struct wanted key = {.id = id};
+    return bsearch(&key, filter->ids, filter->id_count, sizeof key, compare_ids);
 }
 
 static bool matches(const struct call *call, const struct filter *filter, const struct conn *conn)
@@ -393,7 +399,8 @@ static bool matches(const struct call *call, const struct filter *filter, const 
     return !filter->other_type &&
            (filter->type == ANY_TYPE || (filter->type == PUBSUB_TYPE) == is_subscriber) &&
            (filter->id == 0 || filter->id == id) &&
-           !(filter->skip_self && id == call->session->id) && among_ids(filter, id) &&
+           !(filter->skip_self && id == call->session->id) &&
+           (filter->ids == NULL || find_wanted(filter, id) != NULL) &&
            is_address(filter->address, conn_peer_name(conn)) &&
            is_address(filter->local_address, conn_local_name(conn));
 }
@@ -403,9 +410,11 @@ static bool matches(const struct call *call, const struct filter *filter, const 
 struct listing {
     size_t count, capacity;
     struct listed {
-        uint64_t id;
+        uint64_t rank; /* the place of its id among the arguments, or else the id */
         char *line;
     } * items;
+    struct wanted *ids; /* NULL: all */
+    size_t id_count;
 };
 
 static void listing_free(void *progress)
@@ -414,25 +423,63 @@ static void listing_free(void *progress)
     for (size_t i = 0; i < listing->count; i++)
         free(listing->items[i].line);
     free(listing->items);
+    free(listing->ids);
     free(listing);
 }
 
-static bool listing_add(struct listing *listing, const struct call *call, const struct conn *conn)
+static int compare_wanted(const void *a, const void *b)
+{
+    uint64_t one = ((const struct wanted *)a)->place, other = ((const struct wanted *)b)->place;
+    int by_id = compare_ids(a, b);
+    return by_id != 0 ? by_id : (one > other) - (one < other);
+}
+
+/* Takes the ids, which parse_list has checked. False: out of memory. */
+static bool read_ids(struct listing *listing, const struct resp_slice *args, size_t count)
+{
+    struct wanted *ids = listing->ids = malloc(count * sizeof *ids);
+    if (ids == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        int64_t id = 0;
+        resp_read_int64(args[i].data, args[i].len, &id);
+        ids[i] = (struct wanted){.id = (uint64_t)id, .place = i};
+    }
+    qsort(ids, count, sizeof *ids, compare_wanted);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || ids[i].id != ids[i - 1].id)
+            ids[listing->id_count++] = ids[i];
+    return true;
+}
+
+static struct listing *listing_new(const struct call *call)
+{
+    struct listing *listing = calloc(1, sizeof *listing);
+    bool has_ids = call->argc > 3 && slice_is(call->argv[2], "id");
+    if (listing == NULL || !has_ids || read_ids(listing, call->argv + 3, call->argc - 3))
+        return listing;
+    listing_free(listing);
+    return NULL;
+}
+
+static bool listing_add(struct listing *listing, const struct call *call,
+                        const struct filter *filter, const struct conn *conn)
 {
     if (!array_reserve(&listing->items, &listing->capacity, listing->count + 1,
                        sizeof *listing->items))
         return false;
     struct listed *item = &listing->items[listing->count];
-    item->id = conn->session.id;
+    uint64_t id = conn->session.id;
+    item->rank = filter->ids != NULL ? find_wanted(filter, id)->place : id;
     if (describe(call, conn, &item->line) < 0)
         return false;
     listing->count++;
     return true;
 }
 
-static int by_id(const void *a, const void *b)
+static int by_rank(const void *a, const void *b)
 {
-    uint64_t one = ((const struct listed *)a)->id, other = ((const struct listed *)b)->id;
+    uint64_t one = ((const struct listed *)a)->rank, other = ((const struct listed *)b)->rank;
     return (one > other) - (one < other);
 }
 
@@ -445,7 +492,7 @@ static enum store_result reply_listing(struct call *call, struct listing *listin
     if (text == NULL)
         return STORE_NO_MEMORY;
     if (listing->count > 0)
-        qsort(listing->items, listing->count, sizeof *listing->items, by_id);
+        qsort(listing->items, listing->count, sizeof *listing->items, by_rank);
     for (size_t i = 0; i < listing->count; i++) {
         size_t len = strlen(listing->items[i].line);
         memcpy(text + used, listing->items[i].line, len);
@@ -456,6 +503,24 @@ static enum store_result reply_listing(struct call *call, struct listing *listin
     return STORE_OK;
 }
 
+static bool list_clients(struct call *call, struct filter *filter)
+{
+    struct listing *listing = call->progress;
+    if (listing == NULL) {
+        call->progress = listing = listing_new(call);
+        call->progress_free = listing_free;
+    }
+    if (listing == NULL)
+        return false;
+    filter->ids = listing->ids;
+    filter->id_count = listing->id_count;
+    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next)
+        if (matches(call, filter, conn) && !listing_add(listing, call, filter, conn))
+            return false;
+    return true;
+}
+
+/* A broadcast can fail only at its last stop: the cursor keeps an earlier failure. */
 enum store_result cmd_client_list(struct call *call)
 {
     struct filter filter = {.id = 0};
@@ -465,17 +530,11 @@ enum store_result cmd_client_list(struct call *call)
             resp_truncate(call->reply, reply_start);
         return STORE_OK;
     }
-    if (call->progress == NULL) {
-        call->progress = calloc(1, sizeof(struct listing));
-        if (call->progress == NULL)
-            return STORE_NO_MEMORY;
-        call->progress_free = listing_free;
-    }
-    struct listing *listing = call->progress;
-    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next)
-        if (matches(call, &filter, conn) && !listing_add(listing, call, conn))
-            return STORE_NO_MEMORY;
-    return call->broadcast_last ? reply_listing(call, listing) : STORE_OK;
+    if (!list_clients(call, &filter))
+        call->cursor = 1;
+    if (!call->broadcast_last)
+        return STORE_OK;
+    return call->cursor != 0 ? STORE_NO_MEMORY : reply_listing(call, call->progress);
 }
 
 /* ---- KILL ---- */

@@ -102,6 +102,20 @@ def is_subsequence(part, whole):
     return True
 
 
+def test_very_many_ids(server):
+    """CLIENT LIST ID, whose time is not the product of its ids and the connections."""
+    opened = [server.raw() for _ in range(300)]
+    ids = [int(raw.call("CLIENT", "ID")[1:]) for raw in opened]
+    others = range(1000000, 1060000)
+    listed = harness.encode("CLIENT", "LIST", "ID", *others, ids[9], ids[3])
+    assert min(gap_of(server, listed, 1) for _ in range(3)) < LIMIT_USEC
+    reply = opened[0].call("CLIENT", "LIST", "ID", *others, ids[9], ids[3], ids[9])
+    assert [int(id) for id in re.findall(rb"(?m)^id=(\d+) ", reply.split(b"\r\n", 1)[1])] == [
+        ids[9], ids[3]]
+    for raw in opened:
+        raw.close()
+
+
 FORMATS = {
     "zeros": ("string.rep('x', 8000000)", ("size(f)", "pack(f)", "unpack(f, f)")),
     "blanks": ("string.rep(' ', 8000000)", ("size(f)", "pack(f)", "unpack(f, '')")),
