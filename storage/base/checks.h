@@ -6,6 +6,7 @@
 #ifndef VELLUM_STORE_CHECKS_H
 #define VELLUM_STORE_CHECKS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 static inline bool storage_checks_enabled(void)
@@ -15,6 +16,16 @@ static inline bool storage_checks_enabled(void)
 #else
     return false;
 #endif
+}
+
+/* For asserts of functions that rely on their callers' lock: whether some thread holds it. Only
+ * builds with expensive checks look. */
+static inline bool lock_is_held(const pthread_mutex_t *lock)
+{
+    if (!storage_checks_enabled() || pthread_mutex_trylock((pthread_mutex_t *)lock) != 0)
+        return true;
+    pthread_mutex_unlock((pthread_mutex_t *)lock);
+    return false;
 }
 
 #endif

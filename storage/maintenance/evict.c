@@ -11,8 +11,10 @@
  */
 #include "storage/maintenance/evict.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/exec/removal.h"
 #include "storage/cache/access_clock.h"
 #include "storage/txn/room_wanted.h"
@@ -87,6 +89,7 @@ static uint64_t rank(struct choice *choice, uint32_t slot, uint64_t entry)
 static void insert(struct choice *choice, const struct candidate *fresh)
 {
     uint32_t at = choice->count;
+    assert(at <= BATCH);
     if (choice->count < BATCH)
         choice->count++;
     else if (choice->best[--at].rank <= fresh->rank)
@@ -122,6 +125,7 @@ static uint32_t choose(struct choice *choice)
 {
     struct eviction *eviction = &choice->partition->eviction;
     struct index *index = &choice->partition->index;
+    assert(lock_is_held(&choice->partition->file.lock));
     uint32_t samples = atomic_load_explicit(&choice->store->policy.samples, memory_order_relaxed);
     choice->most_seen = BATCH * samples * SAMPLE_FACTOR;
     if (eviction->at.slot < index->first_slot)
@@ -140,6 +144,7 @@ struct visit {
 
 static void add_visit(struct visit *visit, const struct choice *choice)
 {
+    assert(choice->count <= choice->seen && choice->seen <= choice->looked_at);
     visit->entries += index_count(&choice->partition->index);
     visit->looked_at += choice->looked_at + 1;
     visit->seen += choice->seen;
@@ -226,6 +231,7 @@ static void evict_runs(struct store_worker *worker, uint32_t size_class)
 {
     struct store *store = worker->store;
     struct visit visit = {0};
+    assert(size_class > FORMAT_RUN_CLASS && size_class <= FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES);
     for (uint32_t i = 0; i < store->partition_count; i++) {
         if (!may_begin(worker))
             return;

@@ -5,6 +5,7 @@
  */
 #include "storage/maintenance/expire.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "storage/exec/removal.h"
@@ -26,6 +27,7 @@ static void begin(struct store_worker *worker, uint32_t slot, uint32_t tag)
 void expire_noted(struct store_worker *worker)
 {
     uint32_t count = worker->noted_count;
+    assert(count <= EXPIRED_NOTES);
     worker->noted_count = 0; /* a stopping worker starts nothing new */
     for (uint32_t i = 0; i < count && !worker->stopping && may_begin(worker); i++)
         begin(worker, worker->noted[i].slot, worker->noted[i].tag);

@@ -4,6 +4,7 @@
  */
 #include "storage/maintenance/index_save.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -63,9 +64,15 @@ static bool put_cells(struct index_stream *stream, uint32_t table, const struct 
         return true;
     if (!index_stream_put(stream, &head, sizeof head))
         return false;
-    for (uint32_t i = 0; i < from->size; i++)
-        if (from->cells[i] && !index_stream_put(stream, &from->cells[i], sizeof from->cells[i]))
+    uint32_t put = 0;
+    for (uint32_t i = 0; i < from->size; i++) {
+        if (!from->cells[i])
+            continue;
+        if (!index_stream_put(stream, &from->cells[i], sizeof from->cells[i]))
             return false;
+        put++;
+    }
+    assert(put == from->count);
     return true;
 }
 
@@ -171,6 +178,7 @@ static int write_file(struct store *store, struct disk_file *file)
 
 void index_save(struct store *store)
 {
+    assert(!store->maintenance_running);
     const char *reason = why_not(store);
     struct disk_file *file;
     int error = 0;

@@ -4,6 +4,7 @@
  */
 #include "storage/maintenance/index_stream.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,7 @@ static uint64_t offset_of(const struct index_stream *stream)
 
 static bool write_block(struct index_stream *stream)
 {
+    assert(stream->at > 0 && stream->at <= ROOM);
     uint64_t used = sizeof *stream->block + stream->at;
     uint64_t padded = (used + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
     memset((char *)stream->block + used, 0, padded - used);
@@ -84,6 +86,7 @@ static bool write_block(struct index_stream *stream)
 bool index_stream_put(struct index_stream *stream, const void *from, size_t len)
 {
     while (len > 0) {
+        assert(stream->at < ROOM);
         size_t step = len < ROOM - stream->at ? len : ROOM - stream->at;
         memcpy(bytes_of(stream) + stream->at, from, step);
         stream->at += (uint32_t)step;

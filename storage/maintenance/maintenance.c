@@ -39,6 +39,7 @@
 static void wait_ms(struct store *store, int64_t ms)
 {
     struct timespec until;
+    assert(lock_is_held(&store->maintenance_lock));
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += ms * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
@@ -333,6 +334,7 @@ void maintenance_finish(struct store *store)
         check_indexes(store);
     if (!env_failed(&store->env))
         index_save(store);
+    assert(!store->throttled);
     while (store->maintenance_queue->in_flight ||
            store->maintenance_queue->queued) { /* after a failure */
         store->disk->ops->submit(store->maintenance_queue);

@@ -20,9 +20,11 @@
  */
 #include "storage/maintenance/reclaim.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/cache/access_clock.h"
 #include "storage/maintenance/writeback.h"
 
@@ -44,6 +46,7 @@ static bool is_in_use(const struct page_file *file, uint32_t segment)
 static uint32_t find_empty(const struct page_file *file, uint32_t segments[AT_ONCE])
 {
     uint32_t count = 0;
+    assert(lock_is_held(&file->lock));
     for (uint32_t i = 0; i < file->segment_assigned && count < AT_ONCE; i++)
         if (page_file_segment_is_free(file, i) &&
             !page_file_was_asked(file, file->segment_class[i]) && !is_in_use(file, i))
@@ -55,6 +58,7 @@ static bool journal_them(struct store *store, const struct page_file *file,
                          const uint32_t *segments, uint32_t count, uint64_t *commit)
 {
     char *record;
+    assert(count > 0 && count <= AT_ONCE);
     uint64_t length =
         sizeof(struct format_record) + count * (uint64_t)sizeof(struct format_operation);
     if (journal_begin(&store->journal, length, &record, commit) != STORE_OK)
@@ -107,6 +111,7 @@ uint32_t reclaim_segments(struct store *store, struct page_file *file)
     uint32_t count = zeros ? detach(store, file, segments, &commit) : 0;
     if (count > 0 && !writeback_sync(store, commit))
         count = 0;
+    assert(count == 0 || commit <= journal_durable(&store->journal));
     int error = count > 0 ? write_zeros(store, file, segments, count, zeros) : 0;
     free(zeros);
     if (error) {

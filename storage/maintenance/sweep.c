@@ -10,8 +10,10 @@
  */
 #include "storage/maintenance/sweep.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
+#include "storage/base/checks.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/databases.h"
 #include "storage/tree/tree_drop.h"
@@ -79,6 +81,7 @@ static void sweep_segment(struct store *store, struct partition *partition, uint
                           char *buffer)
 {
     struct page_file *file = &partition->file;
+    assert(lock_is_held(&file->lock) && segment < file->segment_assigned);
     uint32_t size_class = file->segment_class[segment];
     if (size_class == 0)
         return;
@@ -113,6 +116,7 @@ bool sweep_step(struct store *store)
     char *buffer = disk_alloc(SEGMENT_BYTES);
     if (!buffer)
         return false;
+    assert(store->sweep_partition < store->partition_count);
     struct partition *partition = &store->partitions[store->sweep_partition];
     pthread_mutex_lock(&partition->file.lock);
     /* A snapshot reads flushed items; its end notifies the maintenance thread, which continues. */

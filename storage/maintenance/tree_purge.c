@@ -99,6 +99,7 @@ static bool is_of_another(const struct dropped_tree *dropped, const struct forma
 
 static enum store_result purge_node(struct store_txn *txn, struct dropped_tree *dropped)
 {
+    assert(dropped->to_purge.count > 0);
     struct purge_node purge = dropped->to_purge.at[dropped->to_purge.count - 1];
     struct page_file *file = &txn->store->partitions[dropped->home].file;
     uint32_t frame;
@@ -158,6 +159,7 @@ static void give_pages(struct page_file *file, struct dropped_tree *dropped)
 static enum store_result purge(struct store_txn *txn, struct store_request *request)
 {
     struct dropped_tree *dropped = (struct dropped_tree *)request;
+    assert(dropped->is_running && !dropped->is_done);
     if (dropped->generation != txn->store->generation) {
         dropped->is_done = true;
         return STORE_OK;
@@ -183,6 +185,7 @@ static void give_up(struct dropped_tree *dropped)
 static void remember(struct dropped_tree *dropped)
 {
     const struct page_file *file = &dropped->worker->store->partitions[dropped->home].file;
+    assert(!dropped->is_running);
     bool noted = true;
     if (dropped->overflow_count) {
         dropped->overflow_count -=
@@ -207,6 +210,7 @@ static void remember(struct dropped_tree *dropped)
 static void dug(struct dropped_tree *dropped, enum store_result result)
 {
     struct store_worker *worker = dropped->worker;
+    assert(worker->dropped == dropped && dropped->is_running);
     dropped->is_running = false;
     if (result != STORE_OK)
         give_up(dropped);

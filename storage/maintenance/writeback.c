@@ -15,9 +15,11 @@
  */
 #include "storage/maintenance/writeback.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/value/long_record.h"
 #include "storage/maintenance/maintenance.h"
 
@@ -60,6 +62,7 @@ static void add_page(struct page_file *file, struct batch *batch, uint32_t page)
 {
     struct page_write *write = batch->count ? &batch->writes[batch->count - 1] : NULL;
     if (!write || write->page + write->count != page || write->count == PAGE_FILE_BATCH_PAGES) {
+        assert(batch->count < BATCH_WRITES);
         write = &batch->writes[batch->count++];
         write->page = page;
         write->count = 0;
@@ -79,6 +82,7 @@ static void add_page(struct page_file *file, struct batch *batch, uint32_t page)
 /* A frame that an earlier batch is still writing cannot be dirty: a change has replaced it. */
 static void gather(struct page_file *file, struct batch *batch, uint32_t *cursor)
 {
+    assert(lock_is_held(&file->lock));
     batch->count = 0;
     batch->newest = 0;
     uint32_t page;

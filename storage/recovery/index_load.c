@@ -4,6 +4,7 @@
  */
 #include "storage/recovery/index_load.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,7 @@ static bool load_entries(struct loading *loading, struct partition *partition, u
 {
     struct index *index = &partition->index;
     struct format_index_cells head;
+    assert(index_count(index) == 0);
     while (left > 0) {
         if (!index_stream_get(&loading->stream, &head, sizeof head) || head.count == 0 ||
             head.count > left || head.table - index->first_slot >= index->slot_count ||

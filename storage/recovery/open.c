@@ -4,6 +4,7 @@
  */
 #include "storage/recovery/open.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,6 +237,7 @@ static void close_file(struct store *store, struct disk_file *file)
 
 void engine_destroy(struct store *store)
 {
+    assert(!store->maintenance_running);
     for (uint32_t i = 0; i < store->partition_count && store->partitions; i++) {
         close_file(store, store->partitions[i].file.file);
         index_free(&store->partitions[i].index);

@@ -229,6 +229,7 @@ static enum store_result enter(struct scan *scan, struct partition *partition, u
 
 static void mark_changed(struct segment_buffer *buffer, uint32_t page)
 {
+    assert(page < SEGMENT_PAGES);
     buffer->changed[page / 64] |= 1ull << (page % 64);
 }
 
@@ -315,6 +316,7 @@ static int class_of(struct scan *scan, struct page_file *file, uint32_t segment,
 static void arrived(struct disk_op *op)
 {
     struct segment_buffer *buffer = op->arg;
+    assert(buffer->pending > 0);
     buffer->pending--;
     if (op->error)
         buffer->error = op->error;
@@ -417,6 +419,7 @@ static enum store_result start_read(struct scan *scan, struct page_file *file, u
     wait_for(scan, buffer);
     if ((scan->error = buffer->error))
         return STORE_IO;
+    assert(segment < file->segment_count && buffer->pending == 0);
     buffer->read_vector = (struct iovec){buffer->bytes, SEGMENT_BYTES};
     buffer->read = (struct disk_op){.kind = DISK_READ,
                                     .file = file->file,
@@ -441,6 +444,7 @@ static enum store_result scan_next(struct scan *scan, struct partition *partitio
         if (result != STORE_OK)
             return result;
     }
+    assert(*started > segment);
     wait_for(scan, buffer);
     if ((scan->error = buffer->error))
         return STORE_IO;
@@ -518,8 +522,10 @@ static bool prepare_scan(struct scan *scan, struct store *store, const struct re
 
 static void end_scan(struct scan *scan)
 {
-    for (uint32_t i = 0; i < READ_AHEAD; i++)
+    for (uint32_t i = 0; i < READ_AHEAD; i++) {
+        assert(scan->buffers[i].pending == 0);
         free(scan->buffers[i].bytes);
+    }
     free(scan->nodes);
     found_free(&scan->trees);
     if (scan->queue)
@@ -531,6 +537,7 @@ static enum store_result scan_all(struct store *store, struct scan *scans, uint3
                                   const struct redo_log *journal, int *error)
 {
     enum store_result result = STORE_OK;
+    assert(count > 0);
     for (uint32_t i = 0; i < count; i++) {
         scans[i].first = i;
         scans[i].step = count;

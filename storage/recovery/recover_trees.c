@@ -6,6 +6,7 @@
  */
 #include "storage/recovery/recover_trees.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ void *found_add(struct found_list *list, size_t size)
 {
     if (!array_reserve(&list->at, &list->capacity, list->count + 1, size))
         return NULL;
+    assert(list->count < list->capacity);
     return (char *)list->at + list->count++ * size;
 }
 

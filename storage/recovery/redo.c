@@ -11,6 +11,7 @@
  */
 #include "storage/recovery/redo.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ static bool add_redo(struct redo_log *log, const struct format_operation *operat
 
 static uint32_t number_of(const struct store *store, uint32_t file)
 {
+    assert(file == FORMAT_EXTENT_SPACE || file < store->partition_count);
     return file == FORMAT_EXTENT_SPACE ? store->partition_count : file;
 }
 
@@ -49,6 +51,7 @@ static bool note_assigned(const struct store *store, struct redo_log *log, struc
 {
     uint64_t **assigned = &log->assigned[number_of(store, file->id)];
     uint32_t segment = operation->page / SEGMENT_PAGES;
+    assert(segment < file->segment_count);
     if (!*assigned && !(*assigned = calloc(file->segment_count, sizeof **assigned)))
         return false;
     (*assigned)[segment] = log->order;
@@ -253,6 +256,7 @@ static void leave_out_emptied(const struct store *store, struct redo_log *log)
  * patches after it. */
 static void settle(const struct store *store, struct redo_log *log)
 {
+    assert(log->order >= log->redo_count);
     uint64_t kept = 0, begin = 0; /* start of the current place in the kept part */
     leave_out_emptied(store, log);
     if (log->redo_count)
@@ -262,6 +266,7 @@ static void settle(const struct store *store, struct redo_log *log)
             begin = kept;
         if (log->redo[i].operation->kind != FORMAT_PATCH)
             kept = begin;
+        assert(begin <= kept && kept <= i);
         log->redo[kept++] = log->redo[i];
     }
     log->redo_count = kept;
@@ -386,6 +391,7 @@ static enum store_result check_owner(struct store *store, char *message)
 
 enum store_result redo_read(struct store *store, struct redo_log *log, char *message)
 {
+    assert(log->redo_count == 0 && log->commits == 0);
     enum store_result owned = check_owner(store, message);
     if (owned != STORE_OK)
         return owned;

@@ -64,6 +64,7 @@ static bool stand_still(struct store_txn *txn)
     request_hold_store_lock(txn);
     request_unlock(txn);
     drain(txn->worker->queue);
+    assert(store->store_lock_holder == txn);
     maintenance_halt(store);
     bool durable = writeback_sync(store, atomic_load(&store->journal.appended));
     request_lock(txn);
@@ -128,6 +129,7 @@ void engine_forget(struct store *store)
 static enum store_result recover_again(struct store *store, char *message)
 {
     int64_t latest = env_now_ms(&store->env);
+    assert(!store->maintenance_running);
     engine_forget(store);
     enum store_result result = superblock_read(&store->superblock, message);
     env_set_clock(&store->env, latest); /* the last checkpoint's is older */

@@ -70,6 +70,7 @@ uint64_t store_bulk_load_steps(const struct store_bulk_load *bulk_load)
 static enum store_result open_building(struct store_txn *txn, struct store_bulk_load *bulk_load,
                                        struct collection **collection)
 {
+    assert(bulk_load->store == txn->store);
     struct collection *c = tree_known(txn, bulk_load->roots->collection);
     if (!c && !(c = tree_add_known(txn, bulk_load->roots, bulk_load->length)))
         return STORE_NO_MEMORY;
@@ -92,6 +93,7 @@ enum store_result store_bulk_load_tree(struct store_txn *txn, struct store_bulk_
 
 enum store_result store_bulk_load_step(struct store_txn *txn, struct store_bulk_load *bulk_load)
 {
+    assert(!txn->bulk_load && !bulk_load->is_handed_over);
     txn->bulk_load = bulk_load;
     return store_step(txn);
 }
@@ -129,6 +131,7 @@ static bool is_beside(const struct write *write, uint64_t id)
 void bulk_load_settle(struct store_txn *txn)
 {
     uint64_t id = txn->bulk_load->roots->collection;
+    assert(txn->phase == TXN_RUN && !txn->trees.is_settled);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < txn->write_count; i++)
         if (is_beside(&txn->writes[i], id))
@@ -145,6 +148,7 @@ void bulk_load_settle(struct store_txn *txn)
 void bulk_load_committed(struct store_txn *txn)
 {
     struct store_bulk_load *bulk_load = txn->bulk_load;
+    assert(txn->phase == TXN_BUILD && !bulk_load->is_handed_over);
     const struct collection *c = tree_known(txn, bulk_load->roots->collection);
     if (c)
         memcpy(bulk_load->roots, c->roots, bulk_load->length);

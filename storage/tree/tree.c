@@ -244,6 +244,7 @@ enum store_result store_tree_read(struct store_cursor *cursor, struct store_entr
     if (result != STORE_OK)
         return result;
     uint32_t place = cursor->places[cursor->depth - 1], end = leaf->count;
+    assert(most > 0 && place < end);
     if (cursor->tree->txn->blocking_io)
         end = place;
     else if (end - place > most)
@@ -283,6 +284,7 @@ enum store_result store_tree_prev(struct store_cursor *cursor)
         if (result != STORE_OK)
             return result == STORE_ABSENT && is_ranked ? STORE_DAMAGED : result;
     }
+    assert(cursor->places[cursor->depth - 1] > 0);
     cursor->places[cursor->depth - 1]--;
     cursor->rank -= is_ranked;
     return STORE_OK;

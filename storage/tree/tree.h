@@ -5,6 +5,8 @@
 #ifndef VELLUM_STORE_TREE_H
 #define VELLUM_STORE_TREE_H
 
+#include <assert.h>
+
 #include "storage/txn/engine.h"
 #include "storage/format/tree_node.h"
 
@@ -56,6 +58,7 @@ static inline struct page_file *tree_space(const struct store_txn *txn,
 
 static inline uint32_t tree_level(const struct store_cursor *cursor, uint32_t depth)
 {
+    assert(depth < cursor->depth);
     return cursor->depth - 1 - depth;
 }
 

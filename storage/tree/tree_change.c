@@ -24,6 +24,12 @@ static enum store_result change_at(const struct store_cursor *cursor, uint32_t d
     return tree_change(cursor->tree, cursor->pages[depth], tree_level(cursor, depth), node);
 }
 
+/* Changes of the tree through another cursor invalidate this one; those of its height show. */
+static bool is_current(const struct store_cursor *cursor)
+{
+    return cursor->depth == cursor->tree->root->height;
+}
+
 /* Finds the cursor's path again after nodes were created or freed. */
 static enum store_result find_again(struct store_cursor *cursor)
 {
@@ -82,6 +88,7 @@ static enum store_result grow(struct store_cursor *cursor, struct parting *parti
     struct format_tree *root = cursor->tree->root;
     struct format_node *node;
     uint32_t page;
+    assert(parting->depth == 0);
     if (root->height == STORE_TREE_HEIGHT_MAX)
         return STORE_TOO_LARGE;
     enum store_result result = tree_new_node(cursor->tree, root->height, &node, &page);
@@ -293,6 +300,7 @@ static enum store_result plant(struct store_cursor *cursor)
 {
     struct format_tree *root = cursor->tree->root;
     struct format_node *leaf;
+    assert(root->height == 0 && root->root == 0);
     enum store_result result = tree_new_node(cursor->tree, 0, &leaf, &root->root);
     root->height = 1;
     return result == STORE_OK ? find_again(cursor) : result;
@@ -304,6 +312,7 @@ enum store_result store_tree_insert(struct store_cursor *cursor, const char *key
     struct store_tree *tree = cursor->tree;
     struct node_entry entry = {.key = key, .key_len = (uint32_t)key_len};
     struct format_overflow name;
+    assert(is_current(cursor));
     if (key_len > STORE_TREE_KEY_MAX || tree->root->count == UINT32_MAX)
         return STORE_TOO_LARGE;
     enum store_result result = tree_touch(tree);
@@ -328,6 +337,7 @@ enum store_result store_tree_replace(struct store_cursor *cursor, const char *va
                                      size_t value_len)
 {
     const struct format_node *found;
+    assert(is_current(cursor));
     enum store_result result = tree_touch(cursor->tree);
     if (result == STORE_OK)
         result = tree_find_entry(cursor, &found);
@@ -434,6 +444,7 @@ static void merge(struct format_node *parent, uint32_t place, struct format_node
 static enum store_result try_merge(struct store_cursor *cursor, uint32_t depth, bool *merged)
 {
     struct format_node *node, *parent, *other;
+    assert(depth > 0);
     enum store_result result = change_at(cursor, depth, &node);
     if (result == STORE_OK)
         result = change_at(cursor, depth - 1, &parent);
@@ -522,6 +533,7 @@ static enum store_result take_out(struct store_cursor *cursor, const struct form
 enum store_result store_tree_remove(struct store_cursor *cursor)
 {
     const struct format_node *found;
+    assert(is_current(cursor));
     enum store_result result = tree_touch(cursor->tree);
     if (result == STORE_OK)
         result = tree_find_entry(cursor, &found);

@@ -4,6 +4,7 @@
  */
 #include "storage/tree/tree_drop.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ static bool add_purge(struct purge_list *list, uint32_t page, uint32_t level)
 
 void dropped_tree_free(struct dropped_tree *dropped)
 {
+    assert(!dropped->is_running);
     free(dropped->to_purge.at);
     free(dropped->pages.at);
     free(dropped->overflow);
@@ -46,6 +48,7 @@ bool dropped_tree_note_node(struct dropped_tree *dropped, uint32_t page, uint32_
 
 void dropped_tree_enqueue(struct store *store, struct dropped_tree *dropped)
 {
+    assert(!dropped->is_running && !dropped->is_done);
     pthread_mutex_lock(&store->dropped_trees_lock);
     dropped->next = store->dropped_trees;
     store->dropped_trees = dropped;

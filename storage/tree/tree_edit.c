@@ -19,9 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/journal/record.h"
 #include "storage/value/slot_alloc.h"
 #include "storage/txn/load.h"
+#include "storage/txn/wait.h"
 
 #define TABLE_LEAST 64u
 #define HEADER_BYTES 16u /* checksum, database and version, which change with each commit */
@@ -78,6 +80,7 @@ static bool make_room(struct tree_txn *trees)
 static struct tree_edit *add_edit(struct store_tree *tree, uint32_t page, uint32_t more)
 {
     struct tree_txn *trees = &tree->txn->trees;
+    assert(!storage_checks_enabled() || !find_edit(tree->txn, tree->collection->roots->home, page));
     struct tree_edit *edit = store_alloc(tree->txn, sizeof *edit + more);
     if (!edit || !make_room(trees))
         return NULL;
@@ -138,6 +141,7 @@ static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint
 {
     struct store_txn *txn = tree->txn;
     struct page_file *file = tree_space(txn, tree->collection);
+    assert(level < STORE_TREE_HEIGHT_MAX && request_holds(txn, file->id));
     if (page >= file->segment_count * SEGMENT_PAGES || page_file_class_of(file, page) != TREE_CLASS)
         return damaged(tree, page, NULL);
     uint32_t frame;
@@ -234,6 +238,7 @@ enum store_result tree_change(struct store_tree *tree, uint32_t page, uint32_t l
 static void add_plan(struct store_txn *txn, struct tree_edit *edit, const char *bytes,
                      uint32_t length)
 {
+    assert(edit->copy);
     node_patch(edit->copy, bytes, length);
     if (edit->is_planned && edit->patch_length + length > PLANS_MOST)
         edit->is_planned = false;
@@ -413,6 +418,7 @@ static bool compare(struct store_txn *txn, struct tree_edit *edit, const char *o
 static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *edit)
 {
     struct page_file *file = tree_space(txn, edit->collection);
+    assert(!edit->frame && request_holds(txn, file->id));
     uint32_t frame;
     if (!edit->is_fresh && page_file_slot_is_free(file, edit->page, 0))
         return damaged(&edit->collection->trees[0], edit->page, NULL);
@@ -512,6 +518,7 @@ static void patch_page(const struct tree_edit *edit, char *page, char *at, uint6
     while (from < end) {
         struct format_range range;
         memcpy(&range, from, sizeof range);
+        assert(range.offset + range.length <= PAGE_SIZE);
         sum += overwrite(page, range.offset, range.length, from + sizeof range);
         from += sizeof range + range.length;
     }
@@ -533,6 +540,7 @@ static void put_page(const struct tree_edit *edit, char *page, char *at, uint64_
 static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *at, uint64_t commit)
 {
     struct page_file *file = tree_space(txn, edit->collection);
+    assert(edit->frame);
     char *page = arena_memory(file->arena, edit->frame);
     uint32_t length = body_length(edit);
     uint32_t mix = format_place_mix(txn->store->superblock.latest.seed, file->id, edit->page, 0);

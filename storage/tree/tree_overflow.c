@@ -6,6 +6,7 @@
  */
 #include "storage/tree/tree_overflow.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "storage/tree/tree_owner.h"
@@ -44,6 +45,7 @@ enum store_result tree_put_overflow(struct store_tree *tree, const char *value, 
     uint64_t element = tree_next_id(txn->store);
     uint32_t slots = 1u << txn->store->slot_shift;
     uint32_t slot = collection->roots->home * slots + (uint32_t)element % slots;
+    assert(slot < STORE_SLOT_COUNT && slot >> txn->store->slot_shift == collection->roots->home);
     *name = (struct format_overflow){element, len, (uint16_t)slot, {0}};
     write->bytes = (struct format_overflow_key){
         .collection = collection->roots->collection, .element = element, .slot = (uint16_t)slot};

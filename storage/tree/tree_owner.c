@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/tree/tree_edit.h"
 #include "storage/txn/wait.h"
 #include "storage/value/write_set.h"
@@ -61,6 +62,7 @@ struct collection *tree_add_known(struct store_txn *txn, const struct format_tre
                                   uint32_t length)
 {
     static const struct store_key no_key;
+    assert(!tree_known(txn, roots->collection));
     struct collection *collection = add(txn, &no_key, length);
     if (collection)
         memcpy(collection->roots, roots, length);
@@ -74,7 +76,9 @@ enum store_result txn_put_trees(struct store_txn *txn, const struct store_key *k
     enum store_result result = write_set_put(txn, key, type, roots, collection->length, expire_ms);
     if (result != STORE_OK)
         return result;
-    txn_find_write(txn, key)->trees = collection;
+    struct write *write = txn_find_write(txn, key);
+    assert(write && write->bytes == roots);
+    write->trees = collection;
     collection->key = *key;
     collection->is_written = true;
     return STORE_OK;
@@ -99,6 +103,7 @@ static struct collection *add_found(struct store_txn *txn, const struct store_ke
                                     const struct store_item *item)
 {
     const struct format_item *found = item->origin;
+    assert(item->trees > 0 && item->version != 0);
     struct collection *collection = add(txn, key, found->payload_len);
     if (!collection)
         return NULL;
@@ -114,6 +119,7 @@ enum store_result tree_find(struct store_txn *txn, const struct store_key *key,
     struct collection *collection;
     if (item->version == 0) {
         collection = (struct collection *)item->origin;
+        assert(collection->is_written);
     } else {
         const struct format_item *found = item->origin;
         struct format_trees roots;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/value/patches.h"
 #include "storage/txn/load.h"
 #include "storage/value/free.h"
@@ -21,6 +22,7 @@
 struct format_root *txn_copy_root(struct store_txn *txn, const struct store_item *item)
 {
     const struct format_item *found = item->origin;
+    assert(item->large && item->version != 0);
     struct format_root *root = store_alloc(txn, found->payload_len);
     return root ? memcpy(root, format_payload(found), found->payload_len) : NULL;
 }
@@ -73,6 +75,7 @@ static enum store_result check(struct page_file *file, const struct format_exten
 /* extents.lock is held. */
 static bool plausible(const struct store *store, const struct format_extent *extent)
 {
+    assert(lock_is_held(&store->extents.lock));
     return extent->page != 0 && format_extent_is_sound(extent) &&
            (uint64_t)extent->page + pages_of(extent) <=
                (uint64_t)store->extents.segment_count * SEGMENT_PAGES;
@@ -93,6 +96,7 @@ static enum store_result read_past_cache(struct store_txn *txn, const struct for
                                          uint32_t offset, uint32_t len, char *to)
 {
     struct store *store = txn->store;
+    assert(offset < extent->length && len <= extent->length - offset);
     pthread_mutex_lock(&store->extents.lock); /* the file may be growing */
     bool good = plausible(store, extent);
     pthread_mutex_unlock(&store->extents.lock);
@@ -120,6 +124,7 @@ static enum store_result read_past_cache(struct store_txn *txn, const struct for
 static void copy_from_frames(struct page_file *file, const struct format_extent *extent,
                              uint32_t offset, uint32_t len, char *to)
 {
+    assert(offset < extent->length && len <= extent->length - offset);
     while (len > 0) {
         uint32_t within = offset % PAGE_SIZE;
         uint32_t step = PAGE_SIZE - within < len ? PAGE_SIZE - within : len;
@@ -213,7 +218,10 @@ struct whole {
 
 static void count_whole(struct store *store, int64_t length)
 {
-    atomic_fetch_add_explicit(&store->loaded_bytes, (uint64_t)length, memory_order_relaxed);
+    uint64_t before =
+        atomic_fetch_add_explicit(&store->loaded_bytes, (uint64_t)length, memory_order_relaxed);
+    assert(length >= 0 || before >= (uint64_t)-length);
+    (void)before;
     store_note_memory(store, length);
 }
 
@@ -263,8 +271,9 @@ void store_drop_loaded(struct store_txn *txn)
 char *extent_take_key(struct store_txn *txn, const char *bytes)
 {
     struct whole **at = &txn->wholes;
-    while ((*at)->bytes != bytes)
+    while (*at && (*at)->bytes != bytes)
         at = &(*at)->next;
+    assert(*at && (*at)->is_key);
     struct whole *whole = *at;
     char *taken = whole->bytes;
     *at = whole->next;
@@ -346,6 +355,7 @@ static enum store_result gather(struct store_txn *txn, struct whole *whole, cons
             txn->reruns = 0; /* it progresses: no need for blocking mode */
         load_release_extent_pins(txn);
     }
+    assert(whole->gathered == whole->root->length);
     *bytes = whole->bytes;
     return STORE_OK;
 }
@@ -355,6 +365,7 @@ enum store_result extent_load(struct store_txn *txn, const struct store_item *it
 {
     const struct format_item *found = item->origin;
     const char *root = format_payload(found);
+    assert(item->large && item->version != 0);
     return gather(txn, find_whole(txn, root, found->payload_len, false, most), bytes);
 }
 
@@ -378,6 +389,7 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 static enum store_result hole_at(struct store_txn *txn, const struct format_root *root,
                                  uint64_t offset, uint64_t *length)
 {
+    assert(offset < root->length);
     uint32_t i = (uint32_t)(offset / FORMAT_EXTENT_BYTES);
     uint32_t node_end = (i / FORMAT_NODE_FANOUT + 1) * FORMAT_NODE_FANOUT;
     uint64_t end = offset;

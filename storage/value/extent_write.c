@@ -63,6 +63,7 @@ static uint32_t divided(uint64_t value, uint32_t by)
 
 static struct extent_write *begin(struct store_txn *txn, struct large_write *large)
 {
+    assert(!large->extent_write && !large->root);
     struct extent_write *extent_write = calloc(1, sizeof *extent_write);
     if (!extent_write)
         return NULL;
@@ -83,6 +84,7 @@ static struct extent_write *begin(struct store_txn *txn, struct large_write *lar
 static void end(struct large_write *large)
 {
     struct extent_write *extent_write = large->extent_write;
+    assert(extent_write && extent_write->in_flight == 0);
     for (uint32_t i = 0; i < extent_write->node_count; i++)
         free(extent_write->nodes[i].extents);
     free(extent_write->nodes);
@@ -94,7 +96,6 @@ static void end(struct large_write *large)
 
 static void abandon(struct page_file *file, struct large_write *large)
 {
-    assert(large->extent_write->in_flight == 0);
     pthread_mutex_lock(&file->lock);
     for (uint32_t i = 0; i < large->extent_write->fresh.count; i++)
         run_give_back(file, &large->extent_write->fresh.at[i]);
@@ -149,6 +150,7 @@ static enum store_result open_node(struct extent_write *extent_write, uint32_t i
     struct node *node = &extent_write->nodes[i / FORMAT_NODE_FANOUT];
     const struct format_root *base = extent_write->large->base;
     uint32_t number = i / FORMAT_NODE_FANOUT;
+    assert(number < extent_write->node_count);
     *result = node;
     if (node->extents)
         return STORE_OK;
@@ -202,6 +204,7 @@ static void written(struct disk_op *op)
     struct extent_write *extent_write = op->arg;
     struct store_txn *txn = extent_write->txn;
     run_write_end(run_write_of(op));
+    assert(extent_write->in_flight > 0);
     extent_write->in_flight--;
     request_wake(txn, txn->worker);
 }
@@ -213,6 +216,7 @@ static enum store_result write_run(struct extent_write *extent_write, uint32_t l
 {
     struct store_txn *txn = extent_write->txn;
     struct run_write *write;
+    assert(extent_write->in_flight < WINDOW);
     if (!extent_list_room(&extent_write->fresh))
         return STORE_NO_MEMORY;
     enum store_result result =
@@ -300,6 +304,7 @@ static enum store_result build_root(struct store_txn *txn, struct large_write *l
 {
     struct extent_write *extent_write = large->extent_write;
     const struct format_root *base = large->base;
+    assert(extent_write->in_flight == 0);
     uint32_t count = extent_write->depth ? extent_write->node_count : extent_write->extent_count;
     large->root_bytes = (uint32_t)(sizeof *large->root + count * sizeof(struct format_extent));
     large->root = store_alloc(txn, large->root_bytes);
@@ -370,6 +375,7 @@ static enum store_result stage_long_key(struct store_txn *txn, struct write *wri
 enum store_result extent_write_all(struct store_txn *txn)
 {
     enum store_result result = STORE_OK;
+    assert(txn->written_count <= txn->write_count);
     while (txn->written_count < txn->write_count && result == STORE_OK) {
         struct write *write = &txn->writes[txn->written_count];
         if (write->kind == WRITE_PUT && write->key.len > FORMAT_KEY_INLINE)

@@ -10,9 +10,11 @@
  */
 #include "storage/value/free.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/value/long_record.h"
 
 /* ---- readers of old versions ---- */
@@ -23,6 +25,7 @@ static uint64_t oldest_reader(const struct store *store)
 {
     uint64_t oldest = UINT64_MAX;
     const struct run_reader *reader;
+    assert(lock_is_held(&store->extents.lock));
     LIST_FOREACH (reader, &store->readers, link)
         if (reader->seen < oldest)
             oldest = reader->seen;
@@ -48,6 +51,7 @@ void run_reader_end(struct store *store, struct run_reader *reader)
 
 static void defer(struct store *store, struct deferred_free *entry)
 {
+    assert(entry->count > 0 && !entry->next);
     pthread_mutex_lock(&store->extents.lock);
     if (store->deferred)
         store->deferred_last->next = entry;
@@ -101,6 +105,7 @@ void extent_free_item(struct store *store, const struct format_item *item)
 
 bool extent_note_disputed(struct store *store, uint32_t page)
 {
+    assert(lock_is_held(&store->extents.lock));
     return number_list_add(&store->disputed_runs, page);
 }
 
@@ -169,6 +174,7 @@ static bool is_awaited(const struct page_file *file, const struct format_extent 
  * that is none, would corrupt its next owner. extents.lock is held. */
 static void free_extent(struct page_file *file, const struct format_extent *run)
 {
+    assert(lock_is_held(&file->lock));
     if (!format_extent_is_sound(run) || !page_file_has_run(file, run) || is_awaited(file, run) ||
         number_list_has(&file->engine->disputed_runs, run->page)) {
         report_damage(file->engine, run);
@@ -243,6 +249,7 @@ bool extent_free_is_near(const struct store *store)
 static struct deferred_free *take_due(struct store *store)
 {
     uint64_t durable = journal_durable(&store->journal);
+    assert(lock_is_held(&store->free_lock));
     pthread_mutex_lock(&store->extents.lock);
     struct deferred_free *entry = store->deferred;
     if (entry && entry->commit <= durable && is_unread(store, entry))

@@ -14,6 +14,7 @@
 static enum store_result read_own(struct store_txn *txn, const struct large_write *large,
                                   uint64_t offset, size_t len, char *to)
 {
+    assert(offset <= large->length && len <= large->length - offset);
     memset(to, 0, len);
     if (large->base && offset < large->base->length) {
         uint64_t left = large->base->length - offset;
@@ -63,6 +64,7 @@ enum store_result store_load_within(struct store_txn *txn, const struct store_it
 static bool add_patch(struct store_txn *txn, struct large_write *large, uint64_t offset,
                       const char *bytes, size_t len)
 {
+    assert(offset <= STORE_VALUE_MAX && len <= STORE_VALUE_MAX - offset);
     if (!write_set_outlives_pages(txn, &bytes, len) ||
         !patches_lay(txn, &large->patches, offset, bytes, len))
         return false;
@@ -118,6 +120,7 @@ static enum store_result patch_small(struct store_txn *txn, const struct store_k
                                      const struct store_item *item, uint64_t length,
                                      uint64_t offset, const char *bytes, size_t len)
 {
+    assert(item->length <= length && offset + len <= length);
     char *memory = store_alloc(txn, length + 1);
     if (!memory)
         return STORE_NO_MEMORY;

@@ -24,6 +24,7 @@ static uint32_t divided(uint32_t value, uint32_t by)
 /* The root that extent_write makes of bytes written at once. */
 uint32_t long_key_room(uint32_t len)
 {
+    assert(len > FORMAT_KEY_INLINE);
     uint32_t count = divided(len, FORMAT_EXTENT_BYTES);
     if (count > FORMAT_ROOT_EXTENTS)
         count = divided(count, FORMAT_NODE_FANOUT);
@@ -43,6 +44,7 @@ bool long_key_matches(const struct store *store, const struct format_item *item,
                       const struct store_key *key)
 {
     struct format_long_key head;
+    assert(item->flags & FORMAT_LONG_KEY);
     memcpy(&head, format_key(item), sizeof head);
     return long_key_length(item) == key->len && head.hashes[0] == key->hash &&
            head.slot == key->slot &&
@@ -74,6 +76,7 @@ static enum store_result find_bytes(struct store_txn *txn, const struct write *w
 enum store_result long_key_begin(struct store_txn *txn, struct write *write)
 {
     const struct store_key *key = &write->key;
+    assert(!write->long_key && key->len > FORMAT_KEY_INLINE);
     struct long_key *long_key = store_alloc(txn, sizeof *long_key);
     if (!long_key)
         return STORE_NO_MEMORY;

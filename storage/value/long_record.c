@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/value/run_write.h"
 #include "storage/txn/wait.h"
 #include "storage/value/slot_alloc.h"
@@ -155,6 +156,7 @@ char *long_record_bytes(const struct long_record *long_record)
 /* How many of its bytes are in run i. */
 static uint64_t bytes_in(const struct long_record *long_record, uint32_t i)
 {
+    assert(i < long_record->runs.count);
     uint64_t left = long_record->length - (uint64_t)i * FORMAT_EXTENT_BYTES;
     return left < FORMAT_EXTENT_BYTES ? left : FORMAT_EXTENT_BYTES;
 }
@@ -179,6 +181,8 @@ void long_record_seal(struct store_txn *txn, char *record, uint64_t commit)
 {
     struct journal *journal = &txn->store->journal;
     struct long_record *long_record = txn->long_record;
+    assert(lock_is_held(&journal->lock) && long_record->bytes && !long_record->next);
+    assert(long_record->runs.count == divided(long_record->length, FORMAT_EXTENT_BYTES));
     describe(long_record);
     *(struct format_record *)record = (struct format_record){
         (uint32_t)long_record_record_length(long_record), operations(long_record)};
@@ -263,6 +267,7 @@ static void note_written(struct journal *journal, struct long_record *long_recor
 {
     pthread_mutex_lock(&journal->lock);
     char *bytes = long_record->bytes;
+    assert(bytes && journal->long_record_unwritten > 0);
     long_record->bytes = NULL;
     journal->long_record_unwritten--;
     pthread_mutex_unlock(&journal->lock);
@@ -316,6 +321,7 @@ void long_record_release(struct store *store, uint64_t commit)
 void long_record_set_apart(struct store *store, bool apart)
 {
     struct page_file *file = &store->extents;
+    assert(lock_is_held(&file->lock));
     pthread_mutex_lock(&store->journal.lock);
     for (struct long_record *long_record = store->journal.long_records; long_record;
          long_record = long_record->next)

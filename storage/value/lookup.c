@@ -4,8 +4,10 @@
  */
 #include "storage/value/lookup.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/cache/access_clock.h"
 #include "storage/txn/txn_memory.h"
 #include "storage/value/long_key.h"
@@ -36,6 +38,7 @@ enum store_result txn_find(struct store_txn *txn, const struct store_key *key, u
     uint32_t tag = engine_tag(key->hash, database);
     const struct index *index = &partition->index;
     bool damaged = false;
+    assert(database != 0 && lock_is_held(&partition->file.lock));
     found->item = NULL;
     for (uint32_t at = index_find(index, key->slot, tag); at != INDEX_NONE;
          at = index_next(index, key->slot, at)) {
@@ -67,6 +70,7 @@ const struct store_item *txn_describe_write(const struct store_txn *txn, const s
 {
     if (write->kind == WRITE_DELETE || expired(txn, write->expire_ms))
         return NULL;
+    assert(!write->large || !write->trees);
     *item = (struct store_item){.bytes = write->large ? NULL : write->bytes,
                                 .length = write->large ? write->large->length : write->len,
                                 .expire_ms = write->expire_ms,

@@ -5,11 +5,14 @@
  */
 #include "storage/value/patches.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/store.h"
 
-#define LEVELS 12u /* each level has a quarter of the parts of the one below */
+#define LEVELS 12u        /* each level has a quarter of the parts of the one below */
+#define CHECKED_MOST 256u /* parts that patches_check() walks over */
 
 struct patches {
     uint64_t random;
@@ -19,6 +22,23 @@ struct patches {
 static uint64_t end_of(const struct patch *patch)
 {
     return patch->offset + patch->len;
+}
+
+/* Asserts invariant 1, and that the lowest list has all parts. */
+static void patches_check(const struct patches *patches)
+{
+    uint64_t end = 0;
+    uint32_t left = CHECKED_MOST;
+    const struct patch *above = patches->first[1];
+    for (const struct patch *patch = patches->first[0]; patch && left-- > 0;
+         patch = patch->next[0]) {
+        assert(patch->len > 0 && patch->offset >= end);
+        assert(patch->levels > 0 && patch->levels <= LEVELS);
+        assert((patch == above) == (patch->levels > 1));
+        if (patch == above)
+            above = patch->next[1];
+        end = end_of(patch);
+    }
 }
 
 /* In each level, the link to the first part that ends after `offset`. */
@@ -45,6 +65,7 @@ static bool insert(struct store_txn *txn, struct patches *patches, struct patch 
                    const struct patch *what)
 {
     uint32_t levels = choose_levels(patches);
+    assert(!*links[0] || end_of(what) <= (*links[0])->offset);
     struct patch *patch = store_alloc(txn, sizeof *patch + levels * sizeof patch->next[0]);
     if (!patch)
         return false;
@@ -93,10 +114,16 @@ bool patches_lay(struct store_txn *txn, struct patches **all, uint64_t offset, c
         return false;
     find(patches, offset, links);
     for (struct patch *gone; (gone = *links[0]) && gone->offset < offset + len;)
-        for (uint32_t level = 0; level < gone->levels; level++)
+        for (uint32_t level = 0; level < gone->levels; level++) {
+            assert(*links[level] == gone);
             *links[level] = gone->next[level];
+        }
     struct patch what = {offset, len, bytes, 0};
-    return insert(txn, patches, links, &what);
+    if (!insert(txn, patches, links, &what))
+        return false;
+    if (storage_checks_enabled())
+        patches_check(patches);
+    return true;
 }
 
 /* ---- looking ---- */

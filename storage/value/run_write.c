@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "storage/base/array.h"
+#include "storage/base/checks.h"
 #include "storage/value/slot_alloc.h"
 #include "storage/txn/load.h"
 
@@ -25,6 +26,7 @@ static uint32_t pages_for(uint32_t bytes)
 
 void run_give_back(struct page_file *file, const struct format_extent *run)
 {
+    assert(lock_is_held(&file->lock));
     for (uint32_t i = 0; i < pages_for(run->length); i++)
         page_file_drop(file, run->page + i);
     page_file_give_slot(file, run->page, 0);
@@ -42,6 +44,7 @@ static enum store_result take_run(struct store_txn *txn, struct run_write *write
 {
     struct page_file *file = &txn->store->extents;
     uint32_t size_class = format_run_class_for(write->length), slot;
+    assert(lock_is_held(&file->lock));
     enum store_result result = commit_take_slot(txn, file, size_class, &write->page, &slot);
     if (result != STORE_OK)
         return result;
@@ -78,7 +81,9 @@ static bool take_frames(struct run_write *write, bool urgent)
 
 static void count_apart(struct store *store, int64_t bytes)
 {
-    atomic_fetch_add_explicit(&store->apart_bytes, bytes, memory_order_relaxed);
+    int64_t before = atomic_fetch_add_explicit(&store->apart_bytes, bytes, memory_order_relaxed);
+    assert(before + bytes >= 0);
+    (void)before;
     store_note_memory(store, bytes);
 }
 
@@ -89,6 +94,7 @@ static int64_t apart_bytes(const struct run_write *write)
 
 static void end_part(struct run_write *write)
 {
+    assert(write->begin < write->length);
     uint32_t left = write->length - write->begin, most = write->window * PAGE_SIZE;
     write->end = write->begin + (left < most ? left : most);
 }
@@ -189,6 +195,7 @@ void run_write_start(struct run_write *write, struct store_worker *worker,
                      void (*done)(struct disk_op *op), void *arg, struct format_extent *extent)
 {
     uint32_t count = pages_for(write->end - write->begin);
+    assert(count > 0 && count <= write->window && write->end <= write->length);
     uint32_t rest = count * PAGE_SIZE - (write->end - write->begin);
     char *last = write->vectors[count - 1].iov_base;
     memset(last + PAGE_SIZE - rest, 0, rest);

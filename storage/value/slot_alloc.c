@@ -7,8 +7,10 @@
  */
 #include "storage/value/slot_alloc.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
 #include "storage/journal/record.h"
 #include "storage/txn/room_wanted.h"
 #include "storage/txn/wait.h"
@@ -118,6 +120,7 @@ static bool take_larger(struct store_txn *txn, struct page_file *file, uint32_t 
 enum store_result commit_take_slot(struct store_txn *txn, struct page_file *file,
                                    uint32_t size_class, uint32_t *page, uint32_t *slot)
 {
+    assert(size_class > 0 && size_class < PAGE_FILE_CLASS_MAX && lock_is_held(&file->lock));
     while (!page_file_take_slot(file, size_class, page, slot) &&
            !take_larger(txn, file, size_class, page, slot)) {
         enum store_result result = assign_segment(txn, file, size_class);
@@ -133,6 +136,7 @@ enum store_result commit_take_slot(struct store_txn *txn, struct page_file *file
 enum store_result commit_slot_frame(struct store_txn *txn, struct page_file *file, uint32_t page,
                                     uint32_t slot, uint32_t *frame)
 {
+    assert(lock_is_held(&file->lock) && !page_file_slot_is_free(file, page, slot));
     if (file->table[page] == 0 && page_file_page_unused(file, page, slot)) {
         uint32_t number = page_file_add_frame(file, page, true);
         if (!number)
@@ -145,6 +149,7 @@ enum store_result commit_slot_frame(struct store_txn *txn, struct page_file *fil
 
 enum store_result commit_hold(struct store_txn *txn, struct page_file *file, uint32_t *frame)
 {
+    assert(*frame != 0 && lock_is_held(&file->lock));
     if (!page_file_writable(file, frame)) {
         *frame = 0;
         return load_no_frame(txn);

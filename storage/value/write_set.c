@@ -9,6 +9,7 @@
  */
 #include "storage/value/write_set.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,7 @@ static bool build_table(struct store_txn *txn)
         txn->write_table = table;
         txn->write_table_room = size;
     }
+    assert((size & (size - 1)) == 0); /* a cell's number is masked */
     memset(txn->write_table, 0, size * sizeof *txn->write_table);
     txn->write_table_size = size;
     for (uint32_t i = 0; i < txn->write_count; i++)
@@ -99,6 +101,7 @@ struct write *write_set_add(struct store_txn *txn, const struct store_key *key,
         bool table_due = txn->write_count == WRITES_SEARCHED || (grows && txn->write_table_size);
         if (table_due && !build_table(txn))
             return NULL;
+        assert(txn->write_count < txn->write_capacity);
         write = &txn->writes[txn->write_count++];
         if (txn->write_table_size)
             *table_cell(txn, key, place) = txn->write_count;
@@ -121,6 +124,7 @@ enum store_result write_set_put(struct store_txn *txn, const struct store_key *k
         write_set_outlives_pages(txn, &bytes, len) ? write_set_add(txn, key, WRITE_PUT) : NULL;
     if (!write)
         return STORE_NO_MEMORY;
+    assert(len <= FORMAT_ITEM_VALUE);
     write->type = type;
     write->bytes = bytes;
     write->len = (uint32_t)len;
