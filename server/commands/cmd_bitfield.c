@@ -57,6 +57,7 @@ struct field {
 
 static enum store_result window_flush(struct window *window)
 {
+    assert(window->dirty_from <= window->dirty_to && window->dirty_to <= WINDOW_BYTES);
     size_t len = window->dirty_to - window->dirty_from;
     if (len == 0)
         return STORE_OK;
@@ -84,6 +85,7 @@ static enum store_result window_refresh(struct window *window)
 /* Moves the window so that it covers the bytes [from, to). */
 static enum store_result window_show(struct window *window, uint64_t from, uint64_t to)
 {
+    assert(from < to && to - from <= FIELD_BYTES_MAX);
     if (window->open && from >= window->start && to <= window->start + WINDOW_BYTES)
         return STORE_OK;
     enum store_result result = window_flush(window);
@@ -123,6 +125,7 @@ static enum store_result window_close(struct window *window, uint64_t length)
 
 static uint64_t field_mask(const struct field *field)
 {
+    assert(field->bits >= 1 && field->bits <= 64);
     return UINT64_MAX >> (64 - field->bits);
 }
 
@@ -155,6 +158,7 @@ static uint64_t window_get(const struct window *window, const struct field *fiel
 static void window_set(struct window *window, const struct field *field, uint64_t value)
 {
     size_t from = field->offset / 8 - window->start, to = field_end(field) - window->start;
+    assert(from < to && to <= WINDOW_BYTES);
     for (size_t i = to; i-- > from;) {
         unsigned low, high;
         field_in_byte(field, window->start + i, &low, &high);

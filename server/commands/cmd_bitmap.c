@@ -1,5 +1,6 @@
 #include "server/commands/cmd_bitmap.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "server/commands/cmd_string.h"
@@ -183,6 +184,7 @@ static struct string_walk *walk_range(struct call *call, const struct string_val
                                       const struct bit_range *range, struct string_walk *here)
 {
     uint64_t first = (uint64_t)range->first / 8, last = (uint64_t)range->last / 8;
+    assert(first <= last && last < value->length);
     return string_walk(call, &value->item, first, last - first + 1, here);
 }
 

@@ -92,6 +92,7 @@ static bool fill(struct lcs *lcs, size_t most)
     struct resp_slice outer = lcs->swapped ? lcs->b : lcs->a;
     struct resp_slice inner = lcs->swapped ? lcs->a : lcs->b;
     uint32_t *row = lcs->row;
+    assert(lcs->next <= outer.len);
     size_t cell = lcs->next * inner.len, end = cell + most;
     for (; lcs->next < outer.len && cell < end; lcs->next++) {
         size_t i = lcs->next;
@@ -128,6 +129,7 @@ static bool match_before(const struct lcs *lcs, size_t *a_end, size_t *b_end,
                          struct lcs_match *match)
 {
     size_t i = *a_end, j = *b_end, len = 0;
+    assert(i <= lcs->a.len && j <= lcs->b.len);
     while (i > 0 && j > 0) {
         if (lcs->a.data[i - 1] == lcs->b.data[j - 1]) {
             i--, j--, len++;
@@ -186,6 +188,7 @@ static enum store_result reply_subsequence(struct call *call, const struct lcs *
     size_t end = lcs->length;
     struct lcs_match match;
     for (size_t i = lcs->a.len, j = lcs->b.len; match_before(lcs, &i, &j, &match);) {
+        assert(match.len <= end);
         end -= match.len;
         memcpy(text + end, lcs->a.data + match.a_first, match.len);
     }

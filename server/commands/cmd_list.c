@@ -3,6 +3,8 @@
  */
 #include "server/commands/cmd_list.h"
 
+#include <assert.h>
+
 #include "server/commands/commands.h"
 #include "server/commands/multi_pop.h"
 #include "server/exec/steps.h"
@@ -126,6 +128,7 @@ static enum store_result pop_some(struct list *list, enum list_end end, int64_t 
 
 enum store_result list_pop_many(struct list *list, enum list_end end, int64_t count)
 {
+    assert(list->exists);
     return pop_some(list, end, count, true);
 }
 
@@ -133,6 +136,7 @@ static enum store_result copy_end(struct list *list, enum list_end end, struct r
 {
     struct list_place place;
     struct store_item element;
+    assert(list->exists);
     enum store_result result = list_seek(list, end == LIST_HEAD ? 0 : list_count(list) - 1, &place);
     if (result == STORE_OK)
         result = list_get(list, &place, &element);
@@ -207,6 +211,7 @@ enum store_result list_pop_one(struct list *list, enum list_end end)
 {
     struct list_place place;
     struct store_item element;
+    assert(list->exists);
     enum store_result result = list_seek(list, end == LIST_HEAD ? 0 : list_count(list) - 1, &place);
     if (result == STORE_OK)
         result = list_get(list, &place, &element);

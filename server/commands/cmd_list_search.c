@@ -4,6 +4,7 @@
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "server/commands/cmd_list.h"
@@ -93,6 +94,7 @@ static uint64_t kept_count(const struct collector *collector)
 static uint64_t kept_index(const struct collector *collector, uint64_t i)
 {
     uint64_t index;
+    assert(i < kept_count(collector));
     memcpy(&index, collector->out.data + i * sizeof(index), sizeof(index));
     return index;
 }

@@ -7,6 +7,8 @@
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
+
 #include "server/exec/collector.h"
 #include "server/types/scan_args.h"
 #include "server/core/session.h"
@@ -58,6 +60,7 @@ static enum store_result walk_on(struct call *call, struct collector *collector,
             return result;
         if (collector->out.failed)
             return STORE_NO_MEMORY;
+        assert(left <= step && call->cursor <= budget);
         call->cursor += step - left;
         collector->is_over = collector->at == 0 || call->cursor == budget;
         if (!collector->is_over && !collector->is_nested &&

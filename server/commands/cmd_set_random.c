@@ -3,6 +3,7 @@
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 
@@ -56,8 +57,10 @@ static const uint64_t *picked_ranks(struct call *call, const struct collector *c
     uint64_t *ranks = store_alloc(call->txn, collector->count * sizeof *ranks);
     if (ranks == NULL)
         return NULL;
-    for (uint64_t i = 0; i < collector->count; i++)
+    for (uint64_t i = 0; i < collector->count; i++) {
+        assert(collector->ranks[i] < collector->order.count);
         ranks[i] = collector->order.places[collector->ranks[i]].rank;
+    }
     qsort(ranks, collector->count, sizeof *ranks, by_rank);
     return ranks;
 }

@@ -6,6 +6,7 @@
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,7 @@ static bool expand(struct call *call, struct resp_slice pattern, struct resp_sli
                    struct store_key *key, struct resp_slice *field)
 {
     const char *star = memchr(pattern.data, '*', pattern.len);
+    assert(star != NULL);
     size_t before = (size_t)(star - pattern.data), end = pattern.len;
     *field = (struct resp_slice){NULL, 0};
     const char *arrow = memmem(star + 1, pattern.len - before - 1, "->", 2);
@@ -182,6 +184,7 @@ static void drop_loaded(const struct sort *sort)
 static enum store_result keep(struct sort *sort, struct resp_slice name)
 {
     struct sort_table *table = sort->table;
+    assert(table->count < table->capacity);
     struct sort_element *element = &table->elements[table->count];
     *element = (struct sort_element){0};
     enum store_result result = sort_table_copy(table, name, &element->name);
@@ -231,6 +234,7 @@ static enum store_result arrange_set(struct sort *sort, struct members *set)
 static uint64_t next_rank(const struct sort_table *table)
 {
     uint64_t place = table->from + table->count;
+    assert(!table->order.is_sorted || place < table->order.count);
     return table->order.is_sorted ? table->order.places[place].rank : place;
 }
 

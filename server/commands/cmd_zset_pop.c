@@ -3,6 +3,7 @@
  */
 #include "server/commands/cmd_zset_pop.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 
@@ -60,6 +61,7 @@ static bool pops_many(const struct zset *zset, uint64_t count)
 enum store_result zset_pop_one(struct zset *zset, enum zset_end end)
 {
     struct steps steps;
+    assert(zset->exists);
     enum store_result result = steps_begin(&steps, zset->call, false);
     if (result != STORE_OK)
         return result;
@@ -135,6 +137,7 @@ bool zset_read_mpop(struct call *call, size_t at, enum zset_end *end, int64_t *c
 enum store_result zset_pop_many(struct zset *zset, enum zset_end end, int64_t count)
 {
     struct steps steps;
+    assert(zset->exists);
     uint64_t total = zset_count(zset), most = (uint64_t)count < total ? (uint64_t)count : total;
     enum store_result result = steps_begin(&steps, zset->call, pops_many(zset, most));
     if (result != STORE_OK)

@@ -31,6 +31,7 @@
 #include <event2/event.h>
 #include <sys/queue.h>
 
+#include "storage/base/checks.h"
 #include "server/net/conn.h"
 #include "server/exec/request.h"
 #include "server/exec/executor.h"
@@ -166,10 +167,14 @@ static struct queue *add_queue(struct blocked *blocked, struct shard *shard,
 static void remove_queue(struct blocked *blocked, struct shard *shard, struct queue *queue)
 {
     struct queue **at = bucket_of(shard, &queue->key);
-    while (*at != queue)
+    assert(lock_is_held(&shard->lock) && TAILQ_EMPTY(&queue->places));
+    while (*at != queue) {
+        assert(*at != NULL);
         at = &(*at)->bucket_next;
+    }
     *at = queue->bucket_next;
     free(queue);
+    assert(shard->queue_count > 0);
     shard->queue_count--;
     atomic_fetch_sub(&blocked->queue_count, 1);
 }
@@ -188,9 +193,24 @@ static bool has_choice(const struct waiter *waiter, uint64_t turn)
     return atomic_load(&waiter->state) == HANDED_OFF && atomic_load(&waiter->turn) == turn;
 }
 
+/* Asserts that the queue has waiters, and that one of them has the key that was handed on. */
+static void queue_check(const struct queue *queue)
+{
+    bool is_there = queue->handed == NULL;
+    const struct place *at;
+    assert(!TAILQ_EMPTY(&queue->places));
+    TAILQ_FOREACH (at, &queue->places, link) {
+        assert(at->queue == queue);
+        is_there = is_there || at->waiter == queue->handed;
+    }
+    assert(is_there);
+}
+
 /* Hands the key to the first waiter whose type is ready. Under the lock of the key's partition. */
 static void hand_on(struct queue *queue, struct store_worker *from, uint64_t turn)
 {
+    if (storage_checks_enabled())
+        queue_check(queue);
     if (queue->ready == 0 || queue->handed != NULL)
         return;
     struct place *at;
@@ -255,6 +275,7 @@ static void leave_all(struct blocked *blocked, struct waiter *waiter)
         struct queue *queue = waiter->places[i].queue;
         struct shard *shard = shard_of(blocked, &queue->key);
         pthread_mutex_lock(&shard->lock);
+        assert(queue->handed != waiter);
         TAILQ_REMOVE(&queue->places, &waiter->places[i], link);
         if (TAILQ_EMPTY(&queue->places))
             remove_queue(blocked, shard, queue);
@@ -533,6 +554,7 @@ static void drop(struct waiter *waiter)
 {
     struct request *request = waiter->request;
     struct blocked *blocked = registry_of(request);
+    assert(request->waiter == waiter);
     leave_all(blocked, waiter);
     store_wait_cancel(&request->store);
     if (waiter->commit > 0)
@@ -549,6 +571,7 @@ static void settle(struct request *request)
 {
     if (request->waiter != NULL)
         drop(request->waiter);
+    assert(request->may_block && atomic_load(&registry_of(request)->users) > 0);
     atomic_fetch_sub(&registry_of(request)->users, 1);
     request->may_block = false;
 }
@@ -593,6 +616,7 @@ static bool arm(struct waiter *waiter)
 static void stand_by(struct waiter *waiter)
 {
     struct conn *conn = waiter->request->conn;
+    assert(conn->waiter == NULL || conn->waiter == waiter);
     waiter->looks = false;
     conn->waiter = waiter;
     conn_mark_ready(conn); /* the client may have disconnected meanwhile */
@@ -624,6 +648,7 @@ void blocked_end(struct conn *conn, enum blocked_ending ending)
 {
     struct waiter *waiter = conn->waiter;
     struct request *request = waiter->request;
+    assert(request->conn == conn && request->waiter == waiter);
     waiter->ending = ending;
     if (!stop_waiting(waiter, ENDS))
         return;

@@ -65,6 +65,7 @@ enum store_result collector_pick(struct call *call, struct collector *collector,
 {
     uint64_t picks = count < 0 ? -(uint64_t)count : (uint64_t)count;
     if (count > 0 && collector->ranks == NULL) {
+        assert(picks < size);
         collector->rank_bytes = picks * sizeof *collector->ranks;
         if (!collected_set(&collector->collected, held_bytes(collector)))
             return STORE_NO_MEMORY;
@@ -163,6 +164,7 @@ enum store_result collector_step(struct call *call, struct collector *collector)
 bool collector_has_room(struct collector *collector, uint64_t bytes)
 {
     struct resp_writer *out = &collector->out;
+    assert(out->len <= out->capacity);
     return bytes <= FEW_BYTES || out->capacity - out->len >= bytes ||
            collected_set(&collector->collected, held_bytes(collector) + bytes);
 }
@@ -190,6 +192,7 @@ enum store_result collector_item(struct call *call, struct collector *collector,
                                  const struct store_item *item, uint64_t offset)
 {
     struct resp_writer *out = &collector->out;
+    assert(offset <= item->length);
     if (!item->large) {
         resp_bulk(out, item->bytes + offset, item->length - offset);
         return STORE_OK;
@@ -240,6 +243,7 @@ enum store_result collector_put_built(struct call *call, const struct collector 
                                       struct store_item *item)
 {
     const struct build *build = &collector->build;
+    assert(build->bulk_load != NULL);
     enum store_result result =
         store_put_bulk_load(call->txn, call->keys, build->type, build->bulk_load, STORE_NO_EXPIRY);
     return result == STORE_OK ? store_get(call->txn, call->keys, item) : result;

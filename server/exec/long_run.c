@@ -1,5 +1,7 @@
 #include "server/exec/long_run.h"
 
+#include <assert.h>
+
 #include "server/core/call.h"
 #include "server/core/commandstats.h"
 #include "server/exec/blocked.h"
@@ -44,6 +46,7 @@ enum store_result call_yield(struct call *call)
     if (is_in_script(call)) {
         worker->hooks->look_from_script(worker);
     } else if (request->is_on_fiber) {
+        assert(request->fiber != NULL);
         request->is_on_fiber = false;
         fiber_leave(request->fiber);
     } else if (!request->is_long) {
@@ -123,6 +126,7 @@ static enum store_result run_on_fiber(struct request *request)
 {
     struct call *call = &request->call;
     struct fiber_pool *fibers = &call->worker->fibers;
+    assert(!request->is_on_fiber);
     if (request->fiber == NULL && fibers->used_count >= FIBERS_MAX)
         return store_step(call->txn);
     if (request->fiber == NULL)

@@ -1,5 +1,6 @@
 #include "server/exec/multi.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ void multi_note_memory(struct session *session)
 static void tell_why(struct resp_writer *reply, size_t start)
 {
     char why[128];
+    assert(start < reply->len && reply->data[start] == '-');
     const char *error = reply->data + start + 1;
     size_t len = reply->len - start - 1, code = strlen("ERR ");
     if (strncmp(error, "ERR ", code) != 0)

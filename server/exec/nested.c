@@ -10,10 +10,12 @@
  */
 #include "server/exec/nested.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "storage/base/array.h"
+#include "storage/base/checks.h"
 #include "server/core/commandstats.h"
 #include "server/exec/monitor.h"
 #include "server/exec/request_reply.h"
@@ -56,6 +58,7 @@ static void drop_args(struct nested_calls *nested_calls)
 {
     for (struct nested_args *args; (args = nested_calls->args) != NULL;) {
         nested_calls->args = args->next;
+        assert(nested_calls->bytes >= args->bytes);
         nested_calls->bytes -= args->bytes;
         free(args);
     }
@@ -157,6 +160,7 @@ static void settle(struct nested *nested, struct call *outer)
 
 void nested_calls_settle(struct nested_calls *nested_calls, struct call *outer)
 {
+    assert(outer->nested_calls == NULL);
     nested_calls->random = outer->random_seed;
     outer->nested_calls = nested_calls;
     for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next)
@@ -165,6 +169,24 @@ void nested_calls_settle(struct nested_calls *nested_calls, struct call *outer)
 }
 
 /* ---- within the transaction ---- */
+
+/* Asserts that the list and its counters agree, and invariant 3's order. */
+static void nested_calls_check(const struct nested_calls *nested_calls)
+{
+    const struct nested *last = NULL;
+    uint32_t count = 0;
+    uint64_t bytes = 0;
+    for (const struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
+        assert(last == NULL || nested->place == 0 || nested->place > last->place);
+        count++;
+        bytes += nested->bytes;
+        last = nested;
+    }
+    for (const struct nested_args *args = nested_calls->args; args != NULL; args = args->next)
+        bytes += args->bytes;
+    assert(last == nested_calls->last && count == nested_calls->count);
+    assert(bytes == nested_calls->bytes);
+}
 
 void nested_calls_begin(struct call *outer)
 {
@@ -183,6 +205,8 @@ void nested_calls_begin(struct call *outer)
     nested_calls->slow_bytes = 0;
     nested_calls->error_is_counted = nested_calls->defers = false;
     drop_args(nested_calls); /* of a run whose writes were discarded */
+    if (storage_checks_enabled())
+        nested_calls_check(nested_calls);
 }
 
 static bool is_same_call(const struct call *call, const struct command *command, size_t argc,
@@ -297,6 +321,7 @@ static bool stays_for_slowlog(struct nested_calls *nested_calls, const struct ne
 void nested_calls_forget(struct nested_calls *nested_calls, bool refers)
 {
     struct nested *nested = nested_calls->passed;
+    assert(nested != NULL && nested->has_run);
     const struct call *call = &nested->call;
     bool is_known = call->progress != NULL || nested->kept != NULL || nested->failure != STORE_OK ||
                     stays_for_slowlog(nested_calls, nested);
@@ -480,6 +505,7 @@ static bool keep_reply(struct nested *nested, size_t start, uint32_t reader_coun
     if (call->progress == NULL || !is_read || nested->kept != NULL ||
         request_of_call(call)->reader_count != reader_count)
         return true;
+    assert(call->reply->len >= start);
     size_t len = call->reply->len - start;
     nested->kept = len > 0 ? malloc(len) : NULL;
     if (nested->kept == NULL)
@@ -494,6 +520,7 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
 {
     struct call *call = &nested->call;
     size_t start = reply->len;
+    assert(!nested_is_local(nested));
     uint32_t reader_count = request_of_call(call)->reader_count;
     call->reply = reply;
     call->txn = call->outer->txn;
@@ -516,6 +543,7 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
 void nested_defer(struct nested *nested)
 {
     struct call *outer = nested->call.outer;
+    assert(outer->reply->len >= request_of_call(outer)->reply_start);
     nested->is_deferred = nested->has_run = outer->nested_calls->defers = true;
     nested->gap = outer->reply->len - request_of_call(outer)->reply_start;
 }

@@ -1,5 +1,7 @@
 #include "server/exec/pipeline.h"
 
+#include <assert.h>
+
 #include "server/net/client_memory.h"
 #include "server/net/conn.h"
 
@@ -53,6 +55,8 @@ void pipeline_note_start(struct conn *conn, const struct request *request)
 
 void pipeline_note_end(struct conn *conn, const struct request *request)
 {
+    assert(conn->running > 0 && conn->worker->running > 0);
+    assert(request->is_read || conn->running_writes > 0);
     conn->running--;
     conn->worker->running--;
     conn->running_writes -= !request->is_read;

@@ -14,6 +14,7 @@
 static void link_suspended(struct request *request)
 {
     struct worker *worker = request->conn->worker;
+    assert(!request->is_suspended);
     request->is_suspended = true;
     LIST_INSERT_HEAD(&worker->suspended, request, of_resting);
 }
@@ -72,7 +73,7 @@ static enum store_result pass_on(struct request *request, struct resp_writer *pa
 {
     struct conn *conn = request->conn;
     uint64_t shown = store_shown(request->call.txn);
-    assert(conn->worker->output.len == 0);
+    assert(conn->worker->output.len == 0 && conn->requests == request);
     request->is_withheld = conn_withholds(conn, shown);
     if (request->is_withheld)
         return STORE_REFUSED;

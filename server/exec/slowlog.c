@@ -19,6 +19,7 @@
 #include <sys/queue.h>
 #include <time.h>
 
+#include "storage/base/checks.h"
 #include "server/net/conn.h"
 #include "server/exec/monitor.h"
 #include "server/exec/nested.h"
@@ -32,6 +33,7 @@
 
 #define MEMORY_SHARE 16 /* of maxmemory, for all entries */
 #define TELL_STEP (64 * 1024)
+#define CHECKED_MOST 256 /* entries that slowlog_check() walks over */
 
 /* For thresholds from here on (or from two ticks, if that is more) the coarse clock is precise
  * enough; it is cheap, but advances only with the kernel's ticks. */
@@ -59,6 +61,7 @@ static uint64_t entry_bytes(const struct entry *entry)
 
 static void count_bytes(struct slowlog *slowlog, int64_t change)
 {
+    assert(change >= 0 || slowlog->bytes >= (uint64_t)-change);
     slowlog->bytes += (uint64_t)change;
     slowlog->untold += change;
 }
@@ -100,6 +103,7 @@ static void drop_oldest(struct slowlog *slowlog)
     struct entry *entry = TAILQ_LAST(&slowlog->entries, entries);
     assert(entry != NULL);
     TAILQ_REMOVE(&slowlog->entries, entry, link);
+    assert(slowlog->count > 0);
     slowlog->count--;
     count_bytes(slowlog, -(int64_t)entry_bytes(entry));
     free(entry);
@@ -224,6 +228,20 @@ static struct entry *make_entry(const struct call *call, uint64_t nsec)
     return entry;
 }
 
+/* Asserts invariants 1 and 2, and that `bytes` is the entries' memory. */
+static void slowlog_check(const struct slowlog *slowlog)
+{
+    uint64_t count = 0, bytes = 0, next = slowlog->next_number;
+    const struct entry *entry;
+    TAILQ_FOREACH (entry, &slowlog->entries, link) {
+        assert(entry->number == next - 1);
+        next = entry->number;
+        bytes += entry_bytes(entry);
+        count++;
+    }
+    assert(count == slowlog->count && bytes == slowlog->bytes);
+}
+
 static void add(struct server *server, struct entry *entry)
 {
     struct slowlog *slowlog = server->slowlog;
@@ -237,6 +255,8 @@ static void add(struct server *server, struct entry *entry)
     count_bytes(slowlog, (int64_t)entry_bytes(entry));
     while (slowlog->count > most || (slowlog->bytes > most_bytes && slowlog->count > 1))
         drop_oldest(slowlog);
+    if (storage_checks_enabled() && slowlog->count <= CHECKED_MOST)
+        slowlog_check(slowlog);
     int64_t untold = take_untold(slowlog);
     pthread_mutex_unlock(&slowlog->lock);
     if (untold != 0)

@@ -99,8 +99,10 @@ bool upload_start(struct conn *conn, const char *data, size_t len)
 
 static void uncount(struct upload *upload)
 {
-    if (upload->counted > 0)
+    if (upload->counted > 0) {
+        assert(upload->conn->unsettled_uploads >= upload->counted);
         upload->conn->unsettled_uploads -= upload->counted;
+    }
     upload->counted = 0;
 }
 
@@ -184,6 +186,7 @@ static ssize_t read_once(struct upload *upload, char *tail, size_t *tailed, bool
     struct iovec vectors[VECTORS_MAX + 1];
     const struct iovec *space;
     int count;
+    assert(upload->received <= upload->length);
     uint64_t left = upload->length - upload->received;
     if (!find_space(upload, &space, &count))
         return TRANSPORT_AGAIN;

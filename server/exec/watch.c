@@ -187,8 +187,10 @@ static void take_out(struct shard *shard, const struct watched *watched)
 {
     pthread_mutex_lock(&shard->lock);
     struct watched **at = bucket_of(shard, &watched->key);
-    while (*at != watched)
+    while (*at != watched) {
+        assert(*at != NULL);
         at = &(*at)->next_bucket;
+    }
     *at = watched->next_bucket;
     atomic_fetch_sub_explicit(&shard->count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&shard->lock);
@@ -203,7 +205,9 @@ void watch_free(struct watch *watch)
         take_out(shard_of(watch->registry, &watched->key), watched);
         free(watched);
     }
-    atomic_fetch_sub_explicit(&watch->registry->users, 1, memory_order_relaxed);
+    uint32_t users = atomic_fetch_sub_explicit(&watch->registry->users, 1, memory_order_relaxed);
+    assert(users > 0);
+    (void)users;
     free(watch);
 }
 

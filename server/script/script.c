@@ -10,6 +10,7 @@
  */
 #include "server/script/script.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +18,10 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "storage/base/checks.h"
+
 #define SLOTS_MIN 64
+#define CHECKED_MOST 256 /* scripts that scripts_check() walks over */
 
 struct scripts {
     pthread_mutex_t lock;
@@ -30,6 +34,34 @@ struct scripts {
     _Atomic uint64_t told_bytes; /* reported by scripts_take_change() */
     _Atomic uint64_t bytes, shown_count, flushes;
 };
+
+/* ---- invariants ---- */
+
+/* Asserts invariant 1, and that the counters agree with the table and the list. */
+static void scripts_check(const struct scripts *scripts)
+{
+    size_t count = 0;
+    uint64_t bytes = 0, loaded_bytes = 0;
+    uint32_t listed = 0;
+    if (scripts->count > CHECKED_MOST)
+        return;
+    for (size_t i = 0; i < scripts->slot_count; i++) {
+        for (const struct script *script = scripts->slots[i]; script != NULL;
+             script = script->next) {
+            assert(script->is_listed != script->is_loaded && atomic_load(&script->holders) > 0);
+            count++;
+            bytes += sizeof *script + script->len + 1;
+            loaded_bytes += script->is_loaded ? sizeof *script + script->len + 1 : 0;
+        }
+    }
+    const struct script *script;
+    TAILQ_FOREACH (script, &scripts->by_use, by_use) {
+        assert(script->is_listed);
+        listed++;
+    }
+    assert(count == scripts->count && bytes == atomic_load(&scripts->bytes));
+    assert(listed == scripts->listed && loaded_bytes == scripts->loaded_bytes);
+}
 
 /* ---- lifecycle ---- */
 
@@ -61,12 +93,18 @@ void scripts_free(struct scripts *scripts)
 
 static void hold(struct script *script)
 {
-    atomic_fetch_add_explicit(&script->holders, 1, memory_order_relaxed);
+    uint32_t before = atomic_fetch_add_explicit(&script->holders, 1, memory_order_relaxed);
+    assert(before > 0);
+    (void)before;
 }
 
 void script_release(struct script *script)
 {
-    if (script != NULL && atomic_fetch_sub_explicit(&script->holders, 1, memory_order_acq_rel) == 1)
+    if (script == NULL)
+        return;
+    uint32_t before = atomic_fetch_sub_explicit(&script->holders, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before == 1)
         free(script);
 }
 
@@ -92,6 +130,7 @@ static void unlist(struct scripts *scripts, struct script *script)
 {
     if (!script->is_listed)
         return;
+    assert(!script->is_loaded && scripts->listed > 0);
     TAILQ_REMOVE(&scripts->by_use, script, by_use);
     script->is_listed = false;
     scripts->listed--;
@@ -99,6 +138,7 @@ static void unlist(struct scripts *scripts, struct script *script)
 
 static void list_newest(struct scripts *scripts, struct script *script)
 {
+    assert(!script->is_loaded && !script->is_listed);
     TAILQ_INSERT_TAIL(&scripts->by_use, script, by_use);
     script->is_listed = true;
     scripts->listed++;
@@ -124,6 +164,7 @@ static void take_out(struct scripts *scripts, struct script **at)
     if (script->is_loaded)
         scripts->loaded_bytes -= bytes_of(script);
     unlist(scripts, script);
+    assert(scripts->count > 0 && atomic_load(&scripts->bytes) >= bytes_of(script));
     scripts->count--;
     atomic_fetch_sub(&scripts->bytes, bytes_of(script));
     atomic_store(&scripts->shown_count, scripts->count);
@@ -331,6 +372,8 @@ struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool
     if (script != NULL)
         hold(script);
     forget_oldest(scripts, most);
+    if (storage_checks_enabled())
+        scripts_check(scripts);
     pthread_mutex_unlock(&scripts->lock);
     return script;
 }
@@ -361,6 +404,7 @@ void scripts_flush(struct scripts *scripts)
     for (size_t i = 0; i < scripts->slot_count; i++)
         while (scripts->slots[i] != NULL)
             take_out(scripts, &scripts->slots[i]);
+    assert(scripts->count == 0 && scripts->listed == 0 && scripts->loaded_bytes == 0);
     atomic_fetch_add(&scripts->flushes, 1);
     pthread_mutex_unlock(&scripts->lock);
 }

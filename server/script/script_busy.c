@@ -1,5 +1,6 @@
 #include "server/script/script_busy.h"
 
+#include <assert.h>
 #include <time.h>
 
 #include "server/core/commandstats.h"
@@ -48,6 +49,7 @@ static void pause_run(struct script_state *state)
 
 static void look_at_clock(struct script_state *state)
 {
+    assert(state->call != NULL && state->script != NULL); /* a run */
     struct worker *worker = state->worker;
     uint64_t now = commandstats_clock();
     if (now < state->pause_nsec)
@@ -75,6 +77,7 @@ void script_check_clock(lua_State *lua)
 
 static void raise_end(lua_State *lua, enum store_result result)
 {
+    assert(script_state_of(lua)->is_over);
     if (result != STORE_OK)
         script_unwind(lua, result);
     script_raise(lua, SCRIPT_KILLED_TEXT);

@@ -3,6 +3,7 @@
  */
 #include "server/script/script_cjson.h"
 
+#include <assert.h>
 #include <lauxlib.h>
 #include <math.h>
 #include <stdio.h>
@@ -50,6 +51,7 @@ static void encode_string(struct encoder *encoder, int index)
         }
     }
     *to++ = '"';
+    assert((size_t)(to - start) <= 6 * len + 2);
     encoder->out->len += (size_t)(to - start);
     script_check_scratch(encoder->lua);
 }
@@ -73,6 +75,7 @@ static void encode_number(struct encoder *encoder, int index)
         }
     }
     int len = snprintf(text, sizeof text, "%.*g", encoder->options->precision, number);
+    assert(len > 0 && (size_t)len < sizeof text);
     put(encoder, text, (size_t)len);
 }
 
@@ -280,6 +283,7 @@ static int read_hex(const char *at, const char *end)
 static void put_utf8(struct resp_writer *out, unsigned code)
 {
     char bytes[4];
+    assert(code < 0x110000);
     size_t len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     for (size_t i = len; i-- > 1; code >>= 6)
         bytes[i] = (char)(0x80 | (code & 0x3f));
@@ -383,6 +387,7 @@ static int fail(struct decoder *decoder, const char *expected)
     static const char *const names[] = {"T_OBJ_BEGIN", "T_OBJ_END", "T_ARR_BEGIN", "T_ARR_END",
                                         "T_STRING",    "T_NUMBER",  "T_BOOLEAN",   "T_BOOLEAN",
                                         "T_NULL",      "T_COLON",   "T_COMMA",     "T_END"};
+    assert(decoder->token < sizeof names / sizeof *names || decoder->token == TOKEN_ERROR);
     const char *found = decoder->token == TOKEN_ERROR ? decoder->problem : names[decoder->token];
     return luaL_error(decoder->lua, "Expected %s but found %s at character %d", expected, found,
                       (int)(decoder->token_at - decoder->start) + 1);

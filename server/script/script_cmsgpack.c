@@ -4,6 +4,7 @@
  */
 #include "server/script/script_cmsgpack.h"
 
+#include <assert.h>
 #include <lauxlib.h>
 #include <math.h>
 #include <string.h>
@@ -26,6 +27,7 @@ static void pack_value(struct packer *packer, int depth);
 static void put_head(struct packer *packer, unsigned head, uint64_t number, unsigned size)
 {
     char bytes[9] = {(char)head};
+    assert(size < sizeof bytes && head <= UINT8_MAX);
     for (unsigned i = 0; i < size; i++)
         bytes[1 + i] = (char)(number >> 8 * (size - 1 - i));
     resp_raw(packer->out, bytes, 1 + size);

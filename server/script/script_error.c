@@ -1,5 +1,6 @@
 #include "server/script/script_error.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ void script_push_error(lua_State *lua, const char *text, size_t len)
 int script_unwind(lua_State *lua, enum store_result result)
 {
     struct script_state *state = script_state_of(lua);
+    assert(state->call != NULL);
     state->is_over = true;
     state->result = result;
     lua_pushliteral(lua, "the run is over");

@@ -3,6 +3,7 @@
  */
 #include "server/script/script_redis.h"
 
+#include <assert.h>
 #include <lauxlib.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ static const char *run_command(lua_State *lua, size_t argc)
 {
     struct script_state *state = script_state_of(lua);
     struct call *outer = state->call;
+    assert(outer != NULL && !state->is_over && argc <= state->arg_capacity);
     const struct command *command = find_command(outer, argc, state->args);
     const char *problem = why_not(state, command, argc);
     if (problem != NULL) {

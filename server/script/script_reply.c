@@ -3,6 +3,7 @@
  */
 #include "server/script/script_reply.h"
 
+#include <assert.h>
 #include <lauxlib.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ static void push_value(struct reader *reader);
 static struct resp_slice read_line(struct reader *reader)
 {
     const char *end = memchr(reader->at, '\r', (size_t)(reader->end - reader->at));
+    assert(end != NULL && reader->end - end >= 2); /* the server wrote the reply, and all of it */
     struct resp_slice line = {.data = reader->at, .len = (size_t)(end - reader->at)};
     reader->at = end + 2;
     return line;
@@ -41,6 +43,7 @@ static int64_t to_number(struct resp_slice digits)
 
 static struct resp_slice read_bytes(struct reader *reader, int64_t len)
 {
+    assert(len >= 0 && len <= reader->end - reader->at - 2);
     struct resp_slice bytes = {.data = reader->at, .len = (size_t)len};
     reader->at += len + 2;
     return bytes;
@@ -99,6 +102,7 @@ static void push_double(struct reader *reader, struct resp_slice line)
 /* "txt:the text" */
 static void push_verbatim(struct reader *reader, struct resp_slice bytes)
 {
+    assert(bytes.len >= 4 && bytes.data[3] == ':');
     lua_createtable(reader->lua, 0, 1);
     lua_createtable(reader->lua, 0, 2);
     lua_pushlstring(reader->lua, bytes.data, 3);
@@ -134,6 +138,7 @@ static void push_value(struct reader *reader)
     if (!lua_checkstack(lua, 6))
         script_raise(lua, "reached lua stack limit");
     script_check_clock(lua);
+    assert(reader->at < reader->end);
     char type = *reader->at++;
     struct resp_slice line = read_line(reader);
     switch (type) {
@@ -337,6 +342,7 @@ static void write_boolean(struct writer *writer, bool value)
 
 static void note_growth(struct writer *writer, size_t more)
 {
+    assert(writer->reply->len >= writer->before || writer->reply->failed);
     size_t bytes = writer->reply->len - writer->before + more;
     if (!script_note_reply(script_state_of(writer->lua), bytes))
         script_raise(writer->lua, "the script's reply is too large");
@@ -347,6 +353,7 @@ static void write_value(struct writer *writer)
 {
     lua_State *lua = writer->lua;
     int top = lua_gettop(lua);
+    assert(top > 0);
     if (!lua_checkstack(lua, 8))
         script_raise(lua, "reached lua stack limit");
     size_t len;

@@ -8,6 +8,7 @@
  */
 #include "server/script/script_run.h"
 
+#include <assert.h>
 #include <lauxlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -320,6 +321,7 @@ static void write_error(lua_State *lua, struct call *call, const struct script *
 static void set_arguments(lua_State *lua, const struct call *call, enum kept name, size_t from,
                           size_t to)
 {
+    assert(from <= to && to <= call->argc);
     push_kept(lua, name);
     lua_createtable(lua, (int)(to - from), 0);
     for (size_t i = from; i < to; i++) {
@@ -346,6 +348,7 @@ static int run_protected(lua_State *lua)
     struct run *run = lua_touserdata(lua, 1);
     struct script_state *state = run->state;
     struct call *call = state->call;
+    assert(call != NULL && state == script_state_of(lua));
     push_kept(lua, KEPT_HANDLER);
     int handler = lua_gettop(lua);
     if (!push_function(lua, state, state->script)) {
@@ -384,6 +387,7 @@ static int forget_functions(lua_State *lua)
 /* Frees memory by `way`, which itself may need some. */
 static void make_smaller(struct script_state *state, lua_CFunction way)
 {
+    assert(!state->is_unbounded);
     state->is_unbounded = true;
     if (lua_cpcall(state->lua, way, NULL) != 0)
         lua_settop(state->lua, 0);
@@ -406,6 +410,7 @@ static void keep_small(struct script_state *state)
 
 bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply)
 {
+    assert(state->call == NULL && lua_gettop(state->lua) == 0);
     struct compilation compilation = {.state = state, .script = script, .reply = reply};
     if (lua_cpcall(state->lua, compile, &compilation) != 0) {
         refuse_script(state->lua, state, script, reply);
@@ -419,6 +424,8 @@ bool script_compile(struct script_state *state, struct script *script, struct re
 
 static void begin(struct script_state *state, struct call *call, struct script *script)
 {
+    assert(state->call == NULL && state->script == NULL && !state->is_hooked);
+    assert(lua_gettop(state->lua) == 0);
     state->call = call;
     state->script = script;
     state->is_over = state->has_written = false;
@@ -452,6 +459,7 @@ static void heed_late_kill(struct script_state *state, size_t start)
 enum store_result script_run(struct script_state *state, struct call *call, struct script *script,
                              bool is_readonly, size_t key_at, size_t arg_at)
 {
+    assert(key_at <= arg_at && arg_at <= call->argc);
     struct session *session = call->session;
     struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at};
     uint32_t db = session->db;

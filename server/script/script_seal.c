@@ -7,6 +7,7 @@
  */
 #include "server/script/script_seal.h"
 
+#include <assert.h>
 #include <lauxlib.h>
 
 /* The address of this is the registry's key for a table that maps metatables to the tables behind.
@@ -34,6 +35,7 @@ static void push_seals(lua_State *lua)
 void script_seal(lua_State *lua)
 {
     int behind = lua_gettop(lua);
+    assert(lua_istable(lua, behind));
     lua_newtable(lua);
     lua_createtable(lua, 0, 2);
     lua_pushvalue(lua, behind);
@@ -47,6 +49,7 @@ void script_seal(lua_State *lua)
     lua_pop(lua, 1);
     lua_setmetatable(lua, -2);
     lua_replace(lua, behind);
+    assert(lua_gettop(lua) == behind);
 }
 
 bool script_is_sealed(lua_State *lua, int index)

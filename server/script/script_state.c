@@ -5,6 +5,7 @@
  */
 #include "server/script/script_state.h"
 
+#include <assert.h>
 #include <lauxlib.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ void script_set_hook(lua_State *lua, const struct script_state *state)
  */
 static void note_block(struct script_state *state, size_t size)
 {
+    assert(size > HOOK_BLOCK && state->call != NULL);
     int most = (int)((uint64_t)SCRIPT_HOOK_INSTRUCTIONS * HOOK_BLOCK / size);
     if (most < HOOK_FEWEST)
         most = HOOK_FEWEST;
@@ -97,6 +99,7 @@ static bool is_within_grant(struct script_state *state)
 
 bool script_note_commands(struct script_state *state, const struct call *outer)
 {
+    assert(state->call == outer);
     state->command_bytes = outer->nested_calls->bytes + store_memory(outer->txn);
     tell_store(state, outer->nested_calls->bytes);
     return is_within_grant(state);
@@ -124,6 +127,7 @@ void script_settle_memory(struct script_state *state)
 /* Called before a large block is filled. */
 static void make_room(struct script_state *state)
 {
+    assert(state->call != NULL);
     tell_store(state, state->call->nested_calls->bytes);
     store_make_room(state->call->txn);
 }
@@ -155,6 +159,7 @@ static void *allocate(void *arg, void *block, size_t old_size, size_t size)
     struct script_state *state = arg;
     if (size == 0) {
         free(block);
+        assert(state->bytes >= old_size);
         state->bytes -= old_size;
         return NULL;
     }
@@ -217,8 +222,10 @@ void script_state_free(struct script_state *state)
 {
     if (state == NULL)
         return;
+    assert(state->call == NULL); /* no run */
     if (state->lua != NULL)
         lua_close(state->lua);
+    assert(state->bytes == 0);
     store_note_memory(state->worker->server->store, -state->noted_bytes);
     give_grants_back(state);
     resp_writer_free(&state->reply);

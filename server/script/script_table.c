@@ -6,6 +6,7 @@
  */
 #include "server/script/script_table.h"
 
+#include <assert.h>
 #include <lauxlib.h>
 #include <stdint.h>
 
@@ -105,6 +106,7 @@ static int table_sort(lua_State *lua)
 /* Concatenates elements [first, last] of the table at `table` by the wrapped function. */
 static void concat_piece(lua_State *lua, int table, int first, int last)
 {
+    assert(first <= last);
     lua_pushvalue(lua, lua_upvalueindex(1));
     lua_pushvalue(lua, table);
     lua_pushvalue(lua, 2);

@@ -1,8 +1,11 @@
 #include "server/script/script_wrap.h"
 
+#include <assert.h>
+
 void script_wrap(lua_State *lua, const char *name, lua_CFunction wrapper)
 {
     lua_getfield(lua, -1, name);
+    assert(lua_iscfunction(lua, -1));
     lua_pushcclosure(lua, wrapper, 1);
     lua_setfield(lua, -2, name);
 }
