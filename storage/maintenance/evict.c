@@ -105,9 +105,10 @@ static bool consider(void *arg, uint32_t slot, uint64_t entry)
     if (choice->seen >= choice->most_seen)
         return false;
     choice->looked_at++;
-    bool may_go = index_flags(entry) & INDEX_EXPIRES ||
-                  !atomic_load_explicit(&choice->store->policy.only_expiring, memory_order_relaxed);
-    if (!may_go || !makes_room(choice, entry))
+    bool is_evictable =
+        index_flags(entry) & INDEX_EXPIRES ||
+        !atomic_load_explicit(&choice->store->policy.only_expiring, memory_order_relaxed);
+    if (!is_evictable || !makes_room(choice, entry))
         return true;
     struct candidate fresh = {.rank = rank(choice, slot, entry),
                               .slot = slot,
@@ -132,8 +133,8 @@ static uint32_t choose(struct choice *choice)
         eviction->at = (struct index_cursor){.slot = index->first_slot};
     if (!index_scan(index, &eviction->at, WALK_ENTRIES, consider, choice))
         eviction->at = (struct index_cursor){.slot = index->first_slot};
-    uint32_t goes = (choice->seen + samples * SAMPLE_FACTOR - 1) / (samples * SAMPLE_FACTOR);
-    return goes < choice->count ? goes : choice->count;
+    uint32_t evicted = (choice->seen + samples * SAMPLE_FACTOR - 1) / (samples * SAMPLE_FACTOR);
+    return evicted < choice->count ? evicted : choice->count;
 }
 
 /* What a step, in one partition or in all, has visited. */
@@ -168,11 +169,11 @@ static void note_fruit(struct choice *choice)
     struct visit visit = {0};
     add_visit(&visit, choice);
     if (choice->seen && choice->size_class == ANY_CLASS)
-        atomic_store(&choice->store->nothing_goes, false);
+        atomic_store(&choice->store->eviction_exhausted, false);
     if (!is_barren(eviction, choice->size_class, &visit))
         return;
     if (choice->size_class == ANY_CLASS)
-        atomic_store(&choice->store->nothing_goes, true);
+        atomic_store(&choice->store->eviction_exhausted, true);
     else
         eviction->barren |= room_bit(choice->size_class);
 }
@@ -187,13 +188,13 @@ static void evict_from(struct store_worker *worker, struct partition *partition,
                             .size_class = size_class,
                             .now_ms = env_now_ms(&store->env)};
     pthread_mutex_lock(&partition->file.lock);
-    uint32_t goes = choose(&choice);
+    uint32_t count = choose(&choice);
     if (visit)
         add_visit(visit, &choice);
     else
         note_fruit(&choice);
     pthread_mutex_unlock(&partition->file.lock);
-    for (uint32_t i = 0; i < goes; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct candidate *candidate = &choice.best[i];
         struct removal_name name = {.cause = STORE_BY_EVICTION,
                                     .slot = candidate->slot,

@@ -415,9 +415,9 @@ struct store {
     uint64_t (*process_bytes)(void *arg);
     void *process_arg;
     _Atomic int64_t memory_measured_ms;
-    _Atomic bool over_memory;  /* index and buffers leave too little for frames */
-    _Atomic bool nothing_goes; /* over memory, and no evictable key found */
-    _Atomic bool room_wanted;  /* a transaction waits for deferred runs to become free */
+    _Atomic bool over_memory;        /* index and buffers leave too little for frames */
+    _Atomic bool eviction_exhausted; /* over memory, and no evictable key found */
+    _Atomic bool room_wanted;        /* a transaction waits for deferred runs to become free */
     struct policy policy;
     struct eviction extents_eviction; /* under extents.lock */
     _Atomic uint32_t evict_turn;      /* the next partition that eviction takes room from */

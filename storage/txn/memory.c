@@ -99,7 +99,7 @@ void engine_adjust_memory(struct store *store)
     if (over && index > budget / INDEX_SHARE)
         evict_for_memory(store);
     else
-        atomic_store(&store->nothing_goes, over);
+        atomic_store(&store->eviction_exhausted, over);
 }
 
 void memory_note_growth(struct store *store, uint64_t bytes)
@@ -129,7 +129,7 @@ bool store_is_over_memory(const struct store *store)
     return atomic_load_explicit(&store->over_memory, memory_order_relaxed) &&
            (atomic_load_explicit(&store->policy.evicts, memory_order_relaxed) ==
                 STORE_EVICT_NOTHING ||
-            atomic_load_explicit(&store->nothing_goes, memory_order_relaxed));
+            atomic_load_explicit(&store->eviction_exhausted, memory_order_relaxed));
 }
 
 static bool lock(struct page_file *file, bool may_wait)
