@@ -115,7 +115,7 @@ void txn_reset(struct store_txn *txn)
     txn->reruns = 0;
     txn->frame_waits = 0;
     txn->failed_space = NULL;
-    txn->stage_error = 0;
+    txn->extent_write_error = 0;
     if (storage_checks_enabled())
         txn_check(txn);
     txn->next = txn->worker->free_txns;

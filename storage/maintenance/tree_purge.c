@@ -12,7 +12,7 @@
  *
  * Invariants
  * 1. A dropped tree belongs to the list, or to the one worker that works on it.
- * 2. What a transaction finds is recorded only after its commit (`dug`), not before: it may run
+ * 2. What a transaction finds is recorded only after its commit (`purged`), not before: it may run
  *    several times.
  * 3. A dropped tree of another generation is void: all its pages were freed, or found again by
  *    recovery. `generation` changes under all partitions' locks.
@@ -33,7 +33,7 @@
 
 #define NODES_AT_ONCE 16u /* transactions per round */
 #define PAGES_AT_ONCE 1024u
-#define OUTSIDE_AT_ONCE 32u
+#define OVERFLOW_AT_ONCE 32u
 
 /* ---- purging: one transaction ---- */
 
@@ -128,7 +128,7 @@ static enum store_result purge_node(struct store_txn *txn, struct dropped_tree *
 static enum store_result purge_overflow(struct store_txn *txn, const struct dropped_tree *dropped)
 {
     enum store_result result = STORE_OK;
-    for (uint32_t i = 0; i < OUTSIDE_AT_ONCE && i < dropped->overflow_count && result == STORE_OK;
+    for (uint32_t i = 0; i < OVERFLOW_AT_ONCE && i < dropped->overflow_count && result == STORE_OK;
          i++)
         result = delete_overflow(txn, &dropped->overflow[dropped->overflow_count - 1 - i]);
     return result;
@@ -189,7 +189,7 @@ static void remember(struct dropped_tree *dropped)
     bool noted = true;
     if (dropped->overflow_count) {
         dropped->overflow_count -=
-            dropped->overflow_count < OUTSIDE_AT_ONCE ? dropped->overflow_count : OUTSIDE_AT_ONCE;
+            dropped->overflow_count < OVERFLOW_AT_ONCE ? dropped->overflow_count : OVERFLOW_AT_ONCE;
         dropped->is_done = dropped->overflow_count == 0;
         return;
     }
@@ -207,7 +207,7 @@ static void remember(struct dropped_tree *dropped)
         give_up(dropped);
 }
 
-static void dug(struct dropped_tree *dropped, enum store_result result)
+static void purged(struct dropped_tree *dropped, enum store_result result)
 {
     struct store_worker *worker = dropped->worker;
     assert(worker->dropped == dropped && dropped->is_running);
@@ -227,7 +227,7 @@ static void on_done(struct store_request *request, enum store_result result)
 {
     struct dropped_tree *dropped = (struct dropped_tree *)request;
     request_notify(dropped->worker);
-    dug(dropped, result);
+    purged(dropped, result);
 }
 
 void tree_purge(struct store_worker *worker)
@@ -246,7 +246,7 @@ void tree_purge(struct store_worker *worker)
         enum store_result result = store_execute(worker, &dropped->request);
         if (result == STORE_WAIT)
             return;
-        dug(dropped, result);
+        purged(dropped, result);
     }
     if (worker->dropped)
         request_notify(worker);

@@ -280,8 +280,8 @@ struct store_txn {
     _Atomic uint32_t ungranted; /* key locks not granted yet */
     struct key_lock handoffs; /* the key that was handed off to it; txn NULL: none, or no longer */
     struct store_reader *readers; /* opened by this run */
-    int stage_error; /* enum store_result: returned once the extent writes in flight are done */
-    struct whole *wholes; /* large values being collected for store_load */
+    int extent_write_error;       /* enum store_result: returned once none is in flight */
+    struct whole *wholes;         /* large values being collected for store_load */
     struct tree_txn trees;
     uint32_t leavings; /* how often load_leave_pages was called */
 

@@ -354,11 +354,11 @@ static enum store_result write_value(struct store_txn *txn, struct large_write *
 /* After an error it waits for the writes in flight: they refer to the transaction. */
 static enum store_result write_or_wait(struct store_txn *txn, struct large_write *large)
 {
-    enum store_result result =
-        txn->stage_error ? (enum store_result)txn->stage_error : write_value(txn, large);
+    enum store_result result = txn->extent_write_error ? (enum store_result)txn->extent_write_error
+                                                       : write_value(txn, large);
     if (result != STORE_OK && result != STORE_WAIT && large->extent_write &&
         large->extent_write->in_flight) {
-        txn->stage_error = (int)result;
+        txn->extent_write_error = (int)result;
         return STORE_WAIT;
     }
     if (result == STORE_WAIT)
@@ -366,7 +366,7 @@ static enum store_result write_or_wait(struct store_txn *txn, struct large_write
     return result;
 }
 
-static enum store_result stage_long_key(struct store_txn *txn, struct write *write)
+static enum store_result write_long_key(struct store_txn *txn, struct write *write)
 {
     enum store_result result = write->long_key ? STORE_OK : long_key_begin(txn, write);
     return result == STORE_OK ? write_or_wait(txn, &write->long_key->bytes) : result;
@@ -379,7 +379,7 @@ enum store_result extent_write_all(struct store_txn *txn)
     while (txn->written_count < txn->write_count && result == STORE_OK) {
         struct write *write = &txn->writes[txn->written_count];
         if (write->kind == WRITE_PUT && write->key.len > FORMAT_KEY_INLINE)
-            result = stage_long_key(txn, write);
+            result = write_long_key(txn, write);
         if (result == STORE_OK && write->large)
             result = write_or_wait(txn, write->large);
         txn->written_count += result == STORE_OK;
