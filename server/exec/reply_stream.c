@@ -16,7 +16,7 @@ static void link_suspended(struct request *request)
     struct worker *worker = request->conn->worker;
     assert(!request->is_suspended);
     request->is_suspended = true;
-    LIST_INSERT_HEAD(&worker->suspended, request, of_resting);
+    LIST_INSERT_HEAD(&worker->suspended, request, of_suspended);
 }
 
 static void unlink_suspended(struct request *request)
@@ -24,7 +24,7 @@ static void unlink_suspended(struct request *request)
     if (!request->is_suspended)
         return;
     request->is_suspended = false;
-    LIST_REMOVE(request, of_resting);
+    LIST_REMOVE(request, of_suspended);
 }
 
 void reply_stream_resume(struct request *request)
@@ -39,7 +39,7 @@ void reply_stream_pulse(struct worker *worker)
 {
     struct request *next = LIST_FIRST(&worker->suspended);
     for (struct request *request; (request = next) != NULL;) {
-        next = LIST_NEXT(request, of_resting);
+        next = LIST_NEXT(request, of_suspended);
         if (!store_has_waiters(&request->store))
             continue;
         request->awaited_ms += REPLY_STREAM_PULSE_MS;
@@ -79,8 +79,8 @@ static enum store_result pass_on(struct request *request, struct resp_writer *pa
         return STORE_REFUSED;
     if (shown > conn->shown)
         conn->shown = shown;
-    request->is_streamed = conn->is_flowing = true;
-    conn->flowed_bytes += part->len;
+    request->is_streamed = conn->is_streaming = true;
+    conn->streamed_bytes += part->len;
     conn_output_take(conn, part);
     conn_mark_ready(conn);
     return STORE_OK;
@@ -149,7 +149,7 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *out,
     if (result != STORE_OK)
         return result; /* the transaction closes the reader */
     store_reader_keep(reader);
-    conn->flowed_bytes += item->length - offset;
+    conn->streamed_bytes += item->length - offset;
     conn_output_reader(conn, reader, item->length - offset);
     resp_raw(out, "\r\n", 2);
     return STORE_OK;
@@ -189,7 +189,7 @@ void reply_stream_answered(struct request *request)
     struct conn *conn = request->conn;
     if (!request->is_streamed)
         return;
-    conn->is_flowing = false;
-    conn->flowed_bytes = 0;
+    conn->is_streaming = false;
+    conn->streamed_bytes = 0;
     conn_output_release(conn);
 }

@@ -13,7 +13,7 @@
  * 1. Only a request whose run is never repeated may stream: a read, not nested in another command,
  *    on its declared keys. It is then the oldest request of its connection.
  * 2. Once a part has been sent, a failure closes the connection.
- * 3. While conn->is_flowing no push is put into its output; pushes follow the reply.
+ * 3. While conn->is_streaming no push is put into its output; pushes follow the reply.
  * 4. worker->suspended holds the suspended requests.
  */
 #ifndef VELLUM_REPLY_STREAM_H

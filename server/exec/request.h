@@ -76,7 +76,7 @@ struct request {
     bool is_suspended; /* on worker->suspended */
     bool is_hurried;   /* must not be suspended any more */
     int64_t awaited_ms;
-    LIST_ENTRY(request) of_resting;
+    LIST_ENTRY(request) of_suspended;
 
     /* for long runs, see long_run.h */
     struct fiber *fiber;  /* NULL: it has none */

@@ -68,10 +68,10 @@ struct conn {
     /* output */
     struct segment *output, *last_output;
     struct segment *held, *last_held; /* pushes, while a reply is streamed: see reply_stream.h */
-    bool is_flowing;
-    uint64_t flowed_bytes; /* of the streamed reply, sent or not; 0: none */
-    uint64_t output_bytes; /* in both queues: see conn_output.c */
-    uint64_t shared_bytes; /* of these in publications, which may be shared */
+    bool is_streaming;
+    uint64_t streamed_bytes; /* of the streamed reply, sent or not; 0: none */
+    uint64_t output_bytes;   /* in both queues: see conn_output.c */
+    uint64_t shared_bytes;   /* of these in publications, which may be shared */
     uint32_t segment_count;
     uint64_t shown;              /* newest commit shown by the bytes in worker->output */
     uint64_t newest_shown;       /* newest commit shown by any command that has run */

@@ -266,11 +266,11 @@ void conn_output_push(struct conn *conn, const struct resp_slice *head, int head
         conn->shown = publication->shown;
     if (conn->has_corked)
         send_corked(conn);
-    if (conn->is_flowing)
+    if (conn->is_streaming)
         exchange_queues(conn);
     add_push(conn, head, head_count, publication);
     conn->worker->pushed_bytes += publication->len;
-    if (conn->is_flowing)
+    if (conn->is_streaming)
         exchange_queues(conn);
     conn_mark_ready(conn);
 }
@@ -359,7 +359,7 @@ static void settle(struct conn *conn)
 void conn_output_take(struct conn *conn, struct resp_writer *writer)
 {
     settle(conn);
-    hand_over(conn, writer, conn->is_flowing ? PIECES : 1);
+    hand_over(conn, writer, conn->is_streaming ? PIECES : 1);
 }
 
 void conn_output_release(struct conn *conn)
@@ -746,7 +746,7 @@ static void check_limit(struct conn *conn)
     bool is_corked =
         is_over_soft && now_ms - conn->soft_limit_since_ms > (int64_t)limit.soft_seconds * 1000;
     /* A streamed reply counts as a whole: without streaming, all of it would be buffered by now. */
-    uint64_t most = bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;
+    uint64_t most = bytes > conn->streamed_bytes ? bytes : conn->streamed_bytes;
     if (is_corked || (limit.hard_bytes != 0 && most > limit.hard_bytes))
         close_over_limit(conn);
 }
@@ -787,7 +787,7 @@ void conn_output_flush(struct conn *conn)
         settle(conn);
         send_queue(conn);
     }
-    if (conn->output != NULL || conn->is_flowing)
+    if (conn->output != NULL || conn->is_streaming)
         check_limit(conn);
     conn->shown = 0;
     if (output->capacity > KEPT_OUTPUT_MAX || output->failed) {

@@ -24,7 +24,7 @@ FIELDS = {
     "store_txn": ["state", "phase", "hold", "again", "prefetch_run", "waits", "reruns", "blocking_io", "starved", "throttled",
                   "refuses", "key_lock_count", "ungranted", "write_count", "pin_count", "shown"],
     "conn": ["session", "transport", "next", "request_count", "running", "output_bytes", "waiter",
-             "is_flowing", "is_undurable", "send_blocked", "input_ended", "kill", "worker"],
+             "is_streaming", "is_undurable", "send_blocked", "input_ended", "kill", "worker"],
     "session": ["id", "db", "resp_version", "last_command", "name", "multi", "watch"],
     "server": ["workers", "worker_count", "store"],
     "worker": ["server", "conns", "index"],
@@ -34,7 +34,7 @@ FIELDS = {
     "arena": ["frames", "memory", "chunk_count"],
 }
 TXN_FLAGS = ("blocking_io", "starved", "throttled", "refuses")
-CONN_FLAGS = ("is_flowing", "is_undurable", "send_blocked", "input_ended", "kill")
+CONN_FLAGS = ("is_streaming", "is_undurable", "send_blocked", "input_ended", "kill")
 CHUNK_FRAMES = 1 << 14  # ARENA_CHUNK_FRAMES
 HAS_EXPIRY, LONG_KEY = 1, 16  # of enum format_flags
 

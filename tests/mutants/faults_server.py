@@ -173,7 +173,7 @@ fault("expiry-lost-with-growth", "server/types/members.c",
 
 fault("flowed-and-forgotten", "server/net/conn_output.c",
       "of a reply that leaves in parts the limit counts only what is unsent",
-      ("bytes > conn->flowed_bytes ? bytes : conn->flowed_bytes;", "bytes;"),
+      ("bytes > conn->streamed_bytes ? bytes : conn->streamed_bytes;", "bytes;"),
       by=["test_streamed_replies.py::test_one_reply_over_the_output_limit"])
 
 # ---- input that is set aside ----
@@ -203,9 +203,9 @@ fault("spool-without-a-wait", "server/net/spool.c",
 
 fault("pushes-within-a-reply", "server/net/conn_output.c",
       "a message stands where it came, in the middle of a reply that flows",
-      ("if (conn->is_flowing) exchange_queues(conn); add_push(conn, head, head_count, publication); "
+      ("if (conn->is_streaming) exchange_queues(conn); add_push(conn, head, head_count, publication); "
        "conn->worker->pushed_bytes += publication->len; "
-       "if (conn->is_flowing) exchange_queues(conn);",
+       "if (conn->is_streaming) exchange_queues(conn);",
        "add_push(conn, head, head_count, publication); "
        "conn->worker->pushed_bytes += publication->len;"),
       by=["test_streamed_replies.py::test_pushes_do_not_come_in_between"])
