@@ -45,8 +45,8 @@ void access_tidy(struct page_cache *cache)
 {
     uint32_t state = atomic_load(&cache->uses.state);
     for (uint32_t i = 0; i < cache->page_file_count; i++) {
-        struct page_file *file = cache->spaces[i];
-        if (file->id == FORMAT_EXTENT_SPACE) /* extents hold no items */
+        struct page_file *file = cache->page_files[i];
+        if (file->id == FORMAT_EXTENT_FILE) /* extents hold no items */
             continue;
         pthread_mutex_lock(&file->lock);
         if (file->access_state != state)

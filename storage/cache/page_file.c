@@ -154,7 +154,7 @@ static bool evict_elsewhere(struct page_file *file)
 {
     const struct page_cache *cache = file->cache;
     for (uint32_t i = 0; i < cache->page_file_count; i++) {
-        struct page_file *other = cache->spaces[i];
+        struct page_file *other = cache->page_files[i];
         if (other == file || pthread_mutex_trylock(&other->lock) != 0)
             continue;
         bool evicted = page_file_evict(other);
@@ -387,7 +387,7 @@ void page_file_assign(struct page_file *file, uint32_t segment, uint32_t size_cl
 
 bool page_file_class_exists(const struct page_file *file, uint32_t size_class)
 {
-    if (file->id != FORMAT_EXTENT_SPACE)
+    if (file->id != FORMAT_EXTENT_FILE)
         return size_class >= 1 && size_class <= FORMAT_SLAB_CLASSES;
     return size_class > FORMAT_RUN_CLASS && size_class <= FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES;
 }

@@ -63,7 +63,7 @@ struct access_clock {
 struct page_cache {
     struct arena arena;
     uint64_t seed; /* the store's, for segment headers */
-    struct page_file **spaces;
+    struct page_file **page_files;
     uint32_t page_file_count;
     _Atomic uint32_t dirty_frames;
     struct access_clock uses;
@@ -75,7 +75,7 @@ struct page_file {
     struct arena *arena;  /* of the owner */
     struct store *engine; /* for users of the page file; this room never reads it */
     struct disk_file *file;
-    uint8_t id; /* partition number or FORMAT_EXTENT_SPACE */
+    uint8_t id; /* partition number or FORMAT_EXTENT_FILE */
 
     uint32_t *table;      /* page -> frame number */
     uint64_t *free_slots; /* page -> mask; runs: 4 masks at the segment's start */
@@ -181,7 +181,7 @@ STORE_MUST_CHECK bool page_file_load_segment(struct page_file *file, uint32_t se
                                              uint32_t size_class, const uint64_t *free_slots,
                                              uint32_t words);
 
-_Static_assert(FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES < 128, "struct space: asked");
+_Static_assert(FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES < 128, "struct page_file: asked");
 static inline void page_file_note_asked(struct page_file *file, uint32_t size_class)
 {
     file->asked[size_class / 64] |= 1ull << (size_class % 64);

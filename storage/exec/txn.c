@@ -114,7 +114,7 @@ void txn_reset(struct store_txn *txn)
     txn->blocking_io = txn->refuses = false;
     txn->reruns = 0;
     txn->frame_waits = 0;
-    txn->failed_space = NULL;
+    txn->failed_file = NULL;
     txn->extent_write_error = 0;
     if (storage_checks_enabled())
         txn_check(txn);

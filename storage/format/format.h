@@ -21,7 +21,7 @@
  *        0    8 FORMAT_SEGMENT_MAGIC
  *        8    8 store's seed
  *       16    4 segment number
- *       20    1 page file: partition number, or FORMAT_EXTENT_SPACE
+ *       20    1 page file: partition number, or FORMAT_EXTENT_FILE
  *       21    1 class
  *       22    2 zero
  *       24    8 XXH3-64 of bytes 0..23
@@ -134,8 +134,8 @@
  *       12    4 bytes of the stream in it
  *       16    . those bytes, in the last block padded with zeros to a multiple of 4096
  * The stream: a head; then for each partition, and at last for the extents (without entries and
- * expiries): a struct format_index_space; the classes of its first `segment_assigned` segments, a
- * byte each; the masks of free slots of each segment that has a class, 8 bytes for each page (of
+ * expiries): a struct format_index_page_file; the classes of its first `segment_assigned` segments,
+ * a byte each; the masks of free slots of each segment that has a class, 8 bytes for each page (of
  * extents the first FORMAT_RUN_MASKS); the entries of each hash slot that has any (index.h), until
  * there are `entries` of them; those of each expiry table (ttl.h), until there are `expiries`. Each
  * hash slot and table begins with a struct format_index_cells, followed by its cells of 8 bytes.
@@ -167,7 +167,7 @@
 #define SEGMENT_BYTES (SEGMENT_PAGES * PAGE_SIZE)
 #define FORMAT_SEGMENT_COPY 2048u
 #define FORMAT_PARTITION_MAX 128u
-#define FORMAT_EXTENT_SPACE 255u /* page file number of `extents` */
+#define FORMAT_EXTENT_FILE 255u /* page file number of `extents` */
 #define FORMAT_EXTENT_PAGES SIZES_EXTENT_PAGES
 #define FORMAT_EXTENT_BYTES (FORMAT_EXTENT_PAGES * PAGE_SIZE)
 #define FORMAT_NODE_FANOUT SIZES_NODE_FANOUT
@@ -371,7 +371,7 @@ struct format_index_count {
     uint64_t keys, expires, expiries; /* as in struct database_count */
 };
 
-struct format_index_space {
+struct format_index_page_file {
     uint32_t segment_count;
     uint32_t segment_assigned;
     uint64_t entries;
@@ -390,7 +390,7 @@ struct format_index_cells {
 static_assert(sizeof(struct format_segment) == 32, "on disk");
 static_assert(sizeof(struct format_index_head) == 64, "on disk");
 static_assert(sizeof(struct format_index_block) == 16, "on disk");
-static_assert(sizeof(struct format_index_space) == 40 + 24 * (STORE_DB_COUNT + 1), "on disk");
+static_assert(sizeof(struct format_index_page_file) == 40 + 24 * (STORE_DB_COUNT + 1), "on disk");
 static_assert(sizeof(struct format_index_cells) == 8, "on disk");
 static_assert(sizeof(struct format_item) == 24, "on disk");
 static_assert(sizeof(struct format_extent) == 16, "on disk");

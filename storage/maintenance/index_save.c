@@ -31,13 +31,13 @@ static const char *why_not(struct store *store)
 
 static uint64_t mask_words(const struct page_file *file)
 {
-    return file->id == FORMAT_EXTENT_SPACE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
+    return file->id == FORMAT_EXTENT_FILE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
 }
 
 static uint64_t page_file_bytes(const struct page_file *file)
 {
     uint64_t masks = 8 * mask_words(file);
-    return sizeof(struct format_index_space) + file->segment_assigned * (1 + masks);
+    return sizeof(struct format_index_page_file) + file->segment_assigned * (1 + masks);
 }
 
 static uint64_t bytes_needed(const struct store *store)
@@ -94,12 +94,12 @@ static bool put_partition(struct index_stream *stream, const struct store *store
     const struct page_file *file = &partition->file;
     bool is_swept =
         !store->sweeping && !atomic_load(&store->sweep_asked) && store->sweep_skipped == 0;
-    struct format_index_space head = {.segment_count = file->segment_count,
-                                      .segment_assigned = file->segment_assigned,
-                                      .entries = index_count(&partition->index),
-                                      .expiries = ttl_count(&partition->ttl),
-                                      .expiry_base_ms = partition->ttl.base_ms,
-                                      .is_swept = is_swept};
+    struct format_index_page_file head = {.segment_count = file->segment_count,
+                                          .segment_assigned = file->segment_assigned,
+                                          .entries = index_count(&partition->index),
+                                          .expiries = ttl_count(&partition->ttl),
+                                          .expiry_base_ms = partition->ttl.base_ms,
+                                          .is_swept = is_swept};
     for (uint32_t db = 0; db <= STORE_DB_COUNT; db++)
         head.databases[db] =
             (struct format_index_count){counter_read(&partition->databases[db].keys),
@@ -117,9 +117,9 @@ static bool put_all(struct index_stream *stream, const struct store *store,
                     const struct format_index_head *head)
 {
     const struct page_file *extents = &store->extents;
-    struct format_index_space last = {.segment_count = extents->segment_count,
-                                      .segment_assigned = extents->segment_assigned,
-                                      .is_swept = 1};
+    struct format_index_page_file last = {.segment_count = extents->segment_count,
+                                          .segment_assigned = extents->segment_assigned,
+                                          .is_swept = 1};
     const uint64_t end = FORMAT_INDEX_END;
     bool good = index_stream_put(stream, head, sizeof *head);
     for (uint32_t i = 0; i < store->partition_count && good; i++)

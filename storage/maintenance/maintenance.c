@@ -187,7 +187,7 @@ static bool checkpoint_due(struct store *store)
 }
 
 /* Between two batches, does the work that cannot wait for the end of the checkpoint. */
-static bool write_space(struct store *store, struct page_file *file, struct batch *batch)
+static bool write_page_file(struct store *store, struct page_file *file, struct batch *batch)
 {
     uint32_t cursor = 0;
     while (writeback_step(store, file, batch, &cursor)) {
@@ -217,8 +217,8 @@ static void checkpoint(struct store *store, bool clean)
     assert(mark.commit >= store->superblock.latest.tail_commit);
     bool good = batch && writeback_sync(store, mark.commit - 1);
     for (uint32_t i = 0; i < store->partition_count && good; i++)
-        good = write_space(store, &store->partitions[i].file, batch);
-    if (good && write_space(store, &store->extents, batch))
+        good = write_page_file(store, &store->partitions[i].file, batch);
+    if (good && write_page_file(store, &store->extents, batch))
         writeback_finish(store, &mark, clean);
     free(batch);
     if (storage_checks_enabled())

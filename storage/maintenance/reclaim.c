@@ -94,7 +94,7 @@ static uint32_t detach(struct store *store, struct page_file *file, uint32_t seg
 static int write_zeros(struct store *store, struct page_file *file, const uint32_t *segments,
                        uint32_t count, char *zeros)
 {
-    uint64_t length = file->id == FORMAT_EXTENT_SPACE ? PAGE_SIZE : SEGMENT_BYTES;
+    uint64_t length = file->id == FORMAT_EXTENT_FILE ? PAGE_SIZE : SEGMENT_BYTES;
     int error = 0;
     memset(zeros, 0, length);
     for (uint32_t i = 0; i < count && !error; i++)

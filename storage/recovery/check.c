@@ -313,7 +313,7 @@ static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
     return true;
 }
 
-static void sum_up_space(const struct page_file *file, struct summary *summary)
+static void sum_up_file(const struct page_file *file, struct summary *summary)
 {
     for (uint32_t i = 0; i < file->segment_assigned; i++)
         summary->free_sum += mixed((uint64_t)i << 32 | (uint64_t)file->segment_class[i] << 16 |
@@ -329,7 +329,7 @@ static struct summary sum_up_partition(const struct partition *partition)
     struct index_cursor cursor = {.slot = partition->index.first_slot};
     while (index_scan(&partition->index, &cursor, UINT32_MAX, add_entry, &summary))
         ;
-    sum_up_space(&partition->file, &summary);
+    sum_up_file(&partition->file, &summary);
     for (uint32_t db = 0; db <= STORE_DB_COUNT; db++)
         summary.keys += mixed(counter_read(&partition->databases[db].keys) + mixed(db)) +
                         mixed(counter_read(&partition->databases[db].expires) + mixed(db + 64));
@@ -341,7 +341,7 @@ static void sum_up_all(const struct store *store, struct summary *summaries)
     for (uint32_t i = 0; i < store->partition_count; i++)
         summaries[i] = sum_up_partition(&store->partitions[i]);
     summaries[store->partition_count] = (struct summary){0};
-    sum_up_space(&store->extents, &summaries[store->partition_count]);
+    sum_up_file(&store->extents, &summaries[store->partition_count]);
 }
 
 static bool read_head(struct store *store, struct disk_file *file, struct format_index_head *head)

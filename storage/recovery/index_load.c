@@ -113,10 +113,10 @@ static bool load_expiries(struct loading *loading, struct partition *partition, 
 
 /* A scan would notice nothing: nothing else refers to the lost segments. */
 static void report_cut(struct loading *loading, const struct page_file *file,
-                       const struct format_index_space *head)
+                       const struct format_index_page_file *head)
 {
     char name[16] = "extents";
-    if (file->id != FORMAT_EXTENT_SPACE)
+    if (file->id != FORMAT_EXTENT_FILE)
         snprintf(name, sizeof name, "slabs-%02x", file->id);
     loading->is_cut = true;
     snprintf(loading->message, STORE_MESSAGE_MAX,
@@ -127,10 +127,10 @@ static void report_cut(struct loading *loading, const struct page_file *file,
 }
 
 static bool load_segments(struct loading *loading, struct page_file *file,
-                          const struct format_index_space *head)
+                          const struct format_index_page_file *head)
 {
     uint64_t masks[SEGMENT_PAGES];
-    uint32_t words = file->id == FORMAT_EXTENT_SPACE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
+    uint32_t words = file->id == FORMAT_EXTENT_FILE ? FORMAT_RUN_MASKS : SEGMENT_PAGES;
     if (head->segment_assigned > file->segment_count)
         report_cut(loading, file, head);
     if (head->segment_count != file->segment_count || head->segment_assigned > file->segment_count)
@@ -154,7 +154,7 @@ static bool load_segments(struct loading *loading, struct page_file *file,
 
 static bool load_partition(struct loading *loading, struct partition *partition)
 {
-    struct format_index_space head;
+    struct format_index_page_file head;
     if (!index_stream_get(&loading->stream, &head, sizeof head) ||
         !load_segments(loading, &partition->file, &head))
         return false;
@@ -182,7 +182,7 @@ static bool load_all(struct loading *loading, const struct format_index_head *ex
 {
     struct store *store = loading->store;
     struct format_index_head head;
-    struct format_index_space extents;
+    struct format_index_page_file extents;
     uint64_t end;
     if (!index_stream_get(&loading->stream, &head, sizeof head) ||
         memcmp(&head, expected, sizeof head) != 0)

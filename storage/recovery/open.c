@@ -22,8 +22,8 @@
 #define FRAMES_AT_FIRST 256u
 #define MAINTENANCE_DEPTH 64u
 
-static enum store_result open_space(struct store *store, struct page_file *file, const char *name,
-                                    uint8_t id, char *message)
+static enum store_result open_page_file(struct store *store, struct page_file *file,
+                                        const char *name, uint8_t id, char *message)
 {
     if (!page_file_init(file, &store->cache, id))
         return STORE_NO_MEMORY;
@@ -57,14 +57,15 @@ static enum store_result open_partitions(struct store *store, char *message)
         struct partition *partition = &store->partitions[i];
         char name[16];
         snprintf(name, sizeof name, "slabs-%02x", i);
-        enum store_result result = open_space(store, &partition->file, name, (uint8_t)i, message);
+        enum store_result result =
+            open_page_file(store, &partition->file, name, (uint8_t)i, message);
         if (result != STORE_OK)
             return result;
         if (!index_init(&partition->index, i * slots, slots))
             return STORE_NO_MEMORY;
         ttl_init(&partition->ttl, i * slots, slots, env_now_ms(&store->env));
     }
-    return open_space(store, &store->extents, "extents", FORMAT_EXTENT_SPACE, message);
+    return open_page_file(store, &store->extents, "extents", FORMAT_EXTENT_FILE, message);
 }
 
 static void on_durable(void *arg, const struct disk_queue *here)
@@ -144,15 +145,15 @@ static enum store_result open_superblock(struct store *store, const struct store
 }
 
 /* Only when all page files are open: eviction walks this list. */
-static bool list_spaces(struct store *store)
+static bool list_page_files(struct store *store)
 {
     struct page_cache *cache = &store->cache;
-    cache->spaces = malloc((store->partition_count + 1) * sizeof(struct page_file *));
-    if (!cache->spaces)
+    cache->page_files = malloc((store->partition_count + 1) * sizeof(struct page_file *));
+    if (!cache->page_files)
         return false;
     for (uint32_t i = 0; i < store->partition_count; i++)
-        cache->spaces[i] = &store->partitions[i].file;
-    cache->spaces[store->partition_count] = &store->extents;
+        cache->page_files[i] = &store->partitions[i].file;
+    cache->page_files[store->partition_count] = &store->extents;
     cache->page_file_count = store->partition_count + 1;
     return true;
 }
@@ -185,7 +186,7 @@ static enum store_result open_files(struct store *store, const struct store_opti
         result = open_journal(store, message);
     if (result == STORE_OK)
         result = open_partitions(store, message);
-    if (result == STORE_OK && !list_spaces(store))
+    if (result == STORE_OK && !list_page_files(store))
         result = STORE_NO_MEMORY;
     return result;
 }
@@ -262,7 +263,7 @@ void engine_destroy(struct store *store)
     number_list_clear(&store->disputed_collections);
     free(store->superblock.page);
     free(store->partitions);
-    free(store->cache.spaces);
+    free(store->cache.page_files);
     free(store->workers);
     arena_free(&store->cache.arena);
     pthread_cond_destroy(&store->maintenance_wake);

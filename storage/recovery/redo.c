@@ -35,8 +35,8 @@ static bool add_redo(struct redo_log *log, const struct format_operation *operat
 
 static uint32_t number_of(const struct store *store, uint32_t file)
 {
-    assert(file == FORMAT_EXTENT_SPACE || file < store->partition_count);
-    return file == FORMAT_EXTENT_SPACE ? store->partition_count : file;
+    assert(file == FORMAT_EXTENT_FILE || file < store->partition_count);
+    return file == FORMAT_EXTENT_FILE ? store->partition_count : file;
 }
 
 bool redo_assigns(const struct store *store, const struct redo_log *log,
@@ -61,7 +61,7 @@ static bool note_assigned(const struct store *store, struct redo_log *log, struc
 
 static struct page_file *page_file_of(struct store *store, uint32_t id)
 {
-    if (id == FORMAT_EXTENT_SPACE)
+    if (id == FORMAT_EXTENT_FILE)
         return &store->extents;
     return id < store->partition_count ? &store->partitions[id].file : NULL;
 }
@@ -70,7 +70,7 @@ static struct page_file *page_file_of(struct store *store, uint32_t id)
  * scan, which knows the segments' classes. */
 static bool is_sound(const struct page_file *file, const struct format_operation *operation)
 {
-    bool is_slab = file->id != FORMAT_EXTENT_SPACE;
+    bool is_slab = file->id != FORMAT_EXTENT_FILE;
     if (operation->page >= file->segment_count * SEGMENT_PAGES)
         return false;
     switch (operation->kind) {

@@ -73,7 +73,7 @@ static bool stand_still(struct store_txn *txn)
 
 /* ---- discarding the state ---- */
 
-static void forget_space(struct page_file *file)
+static void forget_page_file(struct page_file *file)
 {
     for (uint32_t page = 0; page < file->segment_count * SEGMENT_PAGES; page++) {
         uint32_t number = file->table[page];
@@ -96,7 +96,7 @@ static void forget_partition(struct store *store, struct partition *partition)
     uint32_t slots = STORE_SLOT_COUNT / store->partition_count;
     uint32_t first = partition->file.id * slots;
     assert(partition->key_lock_count == 0);
-    forget_space(&partition->file);
+    forget_page_file(&partition->file);
     index_clear(&partition->index);
     ttl_clear(&partition->ttl);
     ttl_init(&partition->ttl, first, slots, env_now_ms(&store->env));
@@ -111,7 +111,7 @@ void engine_forget(struct store *store)
     pthread_mutex_lock(&store->extents.lock);
     extent_forget_deferred(store);
     long_record_forget(store);
-    forget_space(&store->extents);
+    forget_page_file(&store->extents);
     number_list_clear(&store->disputed_runs);
     pthread_mutex_unlock(&store->extents.lock);
     pthread_mutex_unlock(&store->free_lock);

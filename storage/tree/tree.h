@@ -48,8 +48,8 @@ struct collection {
     struct store_tree trees[STORE_TREES];
 };
 
-static inline struct page_file *tree_space(const struct store_txn *txn,
-                                           const struct collection *collection)
+static inline struct page_file *tree_page_file(const struct store_txn *txn,
+                                               const struct collection *collection)
 {
     return &txn->store->partitions[collection->roots->home].file;
 }

@@ -108,7 +108,7 @@ static enum store_result damaged(struct store_tree *tree, uint32_t page,
 
 void tree_prefetch(const struct store_tree *tree, uint32_t page)
 {
-    const struct page_file *file = tree_space(tree->txn, tree->collection);
+    const struct page_file *file = tree_page_file(tree->txn, tree->collection);
     uint32_t frame = page < file->segment_count * SEGMENT_PAGES ? file->table[page] : 0;
     if (!frame)
         return;
@@ -124,7 +124,7 @@ void tree_read_ahead(const struct store_tree *tree, const struct format_node *no
 {
     if (tree->txn->blocking_io)
         return;
-    struct page_file *file = tree_space(tree->txn, tree->collection);
+    struct page_file *file = tree_page_file(tree->txn, tree->collection);
     uint32_t pages = file->segment_count * SEGMENT_PAGES;
     uint32_t most = atomic_load_explicit(&file->arena->limit, memory_order_relaxed) / 32;
     uint32_t end = place + (most < READ_AHEAD ? most : READ_AHEAD);
@@ -140,7 +140,7 @@ static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint
                                     const struct format_node **node)
 {
     struct store_txn *txn = tree->txn;
-    struct page_file *file = tree_space(txn, tree->collection);
+    struct page_file *file = tree_page_file(txn, tree->collection);
     assert(level < STORE_TREE_HEIGHT_MAX && request_holds(txn, file->id));
     if (page >= file->segment_count * SEGMENT_PAGES || page_file_class_of(file, page) != TREE_CLASS)
         return damaged(tree, page, NULL);
@@ -293,7 +293,7 @@ enum store_result tree_add_count(struct store_tree *tree, uint32_t page, uint32_
 enum store_result tree_new_node(struct store_tree *tree, uint32_t level, struct format_node **node,
                                 uint32_t *page)
 {
-    struct page_file *file = tree_space(tree->txn, tree->collection);
+    struct page_file *file = tree_page_file(tree->txn, tree->collection);
     uint32_t slot;
     enum store_result result = commit_take_slot(tree->txn, file, TREE_CLASS, page, &slot);
     if (result != STORE_OK)
@@ -324,7 +324,7 @@ void tree_free_node(struct store_tree *tree, uint32_t page)
 static void give_back(struct store_txn *txn, struct tree_edit *edit)
 {
     if (edit->is_fresh && !edit->is_idle)
-        page_file_give_slot(tree_space(txn, edit->collection), edit->page, 0);
+        page_file_give_slot(tree_page_file(txn, edit->collection), edit->page, 0);
     edit->is_idle = true;
 }
 
@@ -417,7 +417,7 @@ static bool compare(struct store_txn *txn, struct tree_edit *edit, const char *o
 
 static enum store_result prepare_edit(struct store_txn *txn, struct tree_edit *edit)
 {
-    struct page_file *file = tree_space(txn, edit->collection);
+    struct page_file *file = tree_page_file(txn, edit->collection);
     assert(!edit->frame && request_holds(txn, file->id));
     uint32_t frame;
     if (!edit->is_fresh && page_file_slot_is_free(file, edit->page, 0))
@@ -453,7 +453,7 @@ void tree_release(struct store_txn *txn)
 {
     for (struct tree_edit *edit = txn->trees.edits; edit; edit = edit->next) {
         if (edit->frame)
-            page_file_unref(tree_space(txn, edit->collection), edit->frame);
+            page_file_unref(tree_page_file(txn, edit->collection), edit->frame);
         edit->frame = 0;
     }
 }
@@ -539,7 +539,7 @@ static void put_page(const struct tree_edit *edit, char *page, char *at, uint64_
 
 static char *put_and_apply(struct store_txn *txn, struct tree_edit *edit, char *at, uint64_t commit)
 {
-    struct page_file *file = tree_space(txn, edit->collection);
+    struct page_file *file = tree_page_file(txn, edit->collection);
     assert(edit->frame);
     char *page = arena_memory(file->arena, edit->frame);
     uint32_t length = body_length(edit);

@@ -256,7 +256,7 @@ struct store_txn {
     uint32_t reruns;
     uint32_t frame_waits;
     int64_t room_since_ms; /* start of its wait for room on disk; 0: it does not wait */
-    uint8_t used_space, used_slot;
+    uint8_t used_file, used_slot;
     uint32_t used_page; /* the item whose access was counted last; 0: none */
     uint64_t shown;     /* the newest commit that its result depends on */
     uint64_t locked[2]; /* partitions whose locks this attempt holds */
@@ -285,7 +285,7 @@ struct store_txn {
     struct tree_txn trees;
     uint32_t leavings; /* how often load_leave_pages was called */
 
-    struct page_file *failed_space; /* a page whose read failed: it is not read again */
+    struct page_file *failed_file; /* a page whose read failed: it is not read again */
     uint32_t failed_page;
     struct arrangement arrangement;
     struct store_bulk_load *bulk_load; /* a step of it is to be committed, or is being committed */

@@ -5,7 +5,7 @@
 static bool is_counted(const struct store_txn *txn, const struct page_file *file, uint32_t page,
                        uint32_t slot)
 {
-    return txn->used_page == page && txn->used_slot == slot && txn->used_space == file->id;
+    return txn->used_page == page && txn->used_slot == slot && txn->used_file == file->id;
 }
 
 void item_use_touch(struct store_txn *txn, struct page_file *file, uint32_t page, uint32_t slot)
@@ -14,7 +14,7 @@ void item_use_touch(struct store_txn *txn, struct page_file *file, uint32_t page
         return;
     txn->used_page = page;
     txn->used_slot = (uint8_t)slot;
-    txn->used_space = file->id;
+    txn->used_file = file->id;
     access_touch(file, page, slot, txn->request->now_ms, &txn->random);
 }
 

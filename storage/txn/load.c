@@ -73,7 +73,7 @@ void load_release_pins(struct store_txn *txn)
 {
     for (uint32_t i = 0; i < txn->pin_count; i++) {
         struct page_file *file = txn->pins[i].file;
-        bool held = file->id != FORMAT_EXTENT_SPACE && request_holds(txn, file->id);
+        bool held = file->id != FORMAT_EXTENT_FILE && request_holds(txn, file->id);
         if (!held)
             pthread_mutex_lock(&file->lock);
         page_file_unref(file, txn->pins[i].frame);
@@ -140,7 +140,7 @@ static void wake_waiters(struct frame *frame, struct page_file *file, bool faile
         struct waiter *waiter = frame->waiters;
         frame->waiters = waiter->next;
         if (failed) {
-            waiter->txn->failed_space = file;
+            waiter->txn->failed_file = file;
             waiter->txn->failed_page = frame->page;
         }
         request_wake(waiter->txn, from);
@@ -420,7 +420,7 @@ enum store_result load_no_frame(struct store_txn *txn)
 static enum store_result load_absent(struct store_txn *txn, struct page_file *file, uint32_t page,
                                      uint32_t *number)
 {
-    if (txn->failed_space == file && txn->failed_page == page)
+    if (txn->failed_file == file && txn->failed_page == page)
         return STORE_IO;
     counter_add(&file->misses, 1);
     if (txn->prefetch_run == PREFETCH_RUN_ACTIVE) {
@@ -458,7 +458,7 @@ enum store_result load_pages(struct store_txn *txn, struct page_file *file, uint
                              uint32_t count)
 {
     enum store_result result = STORE_OK;
-    if (txn->failed_space == file && txn->failed_page - page < count)
+    if (txn->failed_file == file && txn->failed_page - page < count)
         return STORE_IO;
     if (txn->prefetch_run == PREFETCH_RUN_ACTIVE) /* large values are read only when needed */
         return STORE_WAIT;

@@ -142,12 +142,12 @@ static bool lock(struct page_file *file, bool may_wait)
  * included, has locked. */
 static void shrink(struct store *store, uint32_t most, bool may_wait)
 {
-    uint32_t spaces = store->partition_count + 1, fruitless = 0, count = 0;
-    for (uint32_t i = 0; fruitless < spaces && count < most && arena_is_over(&store->cache.arena);
+    uint32_t files = store->partition_count + 1, fruitless = 0, count = 0;
+    for (uint32_t i = 0; fruitless < files && count < most && arena_is_over(&store->cache.arena);
          i++) {
-        struct page_file *file = i % spaces == store->partition_count
+        struct page_file *file = i % files == store->partition_count
                                      ? &store->extents
-                                     : &store->partitions[i % spaces].file;
+                                     : &store->partitions[i % files].file;
         bool evicted = false;
         if (lock(file, may_wait)) {
             for (uint32_t n = 0; n < SHRINK_STEP && (n == 0 || evicted); n++)
@@ -202,7 +202,7 @@ void store_give_way(struct store *store, uint64_t bytes)
 
 static bool evict_some(struct store_txn *txn, struct page_file *file)
 {
-    bool held = file->id != FORMAT_EXTENT_SPACE && request_holds(txn, file->id);
+    bool held = file->id != FORMAT_EXTENT_FILE && request_holds(txn, file->id);
     if (!held && pthread_mutex_trylock(&file->lock) != 0)
         return false;
     bool evicted = false;

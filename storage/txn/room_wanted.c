@@ -12,7 +12,7 @@
 bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t size_class)
 {
     struct store *store = worker->store;
-    struct eviction *eviction = file->id == FORMAT_EXTENT_SPACE
+    struct eviction *eviction = file->id == FORMAT_EXTENT_FILE
                                     ? &store->extents_eviction
                                     : &store->partitions[file->id].eviction;
     if (room_policy(store) == STORE_EVICT_NOTHING)

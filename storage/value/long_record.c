@@ -191,7 +191,7 @@ void long_record_seal(struct store_txn *txn, char *record, uint64_t commit)
         uint32_t left = long_record->runs.count - i;
         uint32_t count = left < RUNS_IN_OPERATION ? left : RUNS_IN_OPERATION;
         uint32_t bytes = count * (uint32_t)sizeof(struct format_extent);
-        at = commit_add_operation(at, FORMAT_LONG_RECORD, FORMAT_EXTENT_SPACE, 0, 0, bytes);
+        at = commit_add_operation(at, FORMAT_LONG_RECORD, FORMAT_EXTENT_FILE, 0, 0, bytes);
         memcpy(at, &long_record->runs.at[i], bytes);
         at += bytes;
     }

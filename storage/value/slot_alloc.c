@@ -32,7 +32,7 @@ static enum store_result wait_for_room(struct store_txn *txn, struct page_file *
                                        uint32_t size_class)
 {
     struct store *store = txn->store;
-    bool extents = file->id == FORMAT_EXTENT_SPACE;
+    bool extents = file->id == FORMAT_EXTENT_FILE;
     int64_t now = env_clock_ms();
     if (!atomic_load(&store->full) || now >= atomic_load(&store->grow_retry_ms))
         return STORE_WAIT; /* the maintenance thread is about to check */

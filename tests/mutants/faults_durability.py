@@ -349,7 +349,7 @@ fault("page-skipped", "storage/maintenance/writeback.c",
       by=[CUTS, POWERCUT, RANDOM])
 fault("extent-headers-not-written", "storage/maintenance/maintenance.c",
       "a checkpoint leaves out the segment headers of large values",
-      ("if (good && write_space(store, &store->extents, batch))", "if (good)"),
+      ("if (good && write_page_file(store, &store->extents, batch))", "if (good)"),
       by=[CUTS, POWERCUT, RANDOM])
 fault("changed-while-written", "storage/maintenance/writeback.c",
       "a frame under way to the disk is not marked, so it is changed in place",

@@ -105,7 +105,7 @@ static bool spoil_superblock(struct rng *rng, struct medium *medium, char text[1
 
 static const char *file_of(uint32_t file, char name[16])
 {
-    snprintf(name, 16, file == FORMAT_EXTENT_SPACE ? "extents" : "slabs-%02x", file);
+    snprintf(name, 16, file == FORMAT_EXTENT_FILE ? "extents" : "slabs-%02x", file);
     return name;
 }
 
@@ -117,7 +117,7 @@ static bool spoil_segment(struct rng *rng, struct medium *medium, char text[160]
     struct format_superblock super = latest(medium);
     uint32_t file = rng_below(rng, super.partition_count + 1);
     char name[16];
-    file_of(file == super.partition_count ? FORMAT_EXTENT_SPACE : file, name);
+    file_of(file == super.partition_count ? FORMAT_EXTENT_FILE : file, name);
     uint64_t at = rng_below(rng, (uint32_t)(medium_size(medium, name) / SEGMENT_BYTES)) *
                   (uint64_t)SEGMENT_BYTES;
     struct format_segment header;

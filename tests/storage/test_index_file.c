@@ -91,7 +91,7 @@ static void same_tables(const struct otable *a, const struct otable *b, uint32_t
     free(y);
 }
 
-static void same_space(const struct page_file *a, const struct page_file *b)
+static void same_page_file(const struct page_file *a, const struct page_file *b)
 {
     must(a->segment_assigned == b->segment_assigned, "segments");
     for (uint32_t i = 0; i < a->segment_assigned; i++) {
@@ -112,7 +112,7 @@ static void same_stores(const struct store *loaded, const struct store *scanned)
         index_check(&a->index);
         ttl_check(&a->ttl);
         page_file_check(&a->file);
-        same_space(&a->file, &b->file);
+        same_page_file(&a->file, &b->file);
         for (uint32_t slot = 0; slot < a->index.slot_count; slot++)
             same_tables(&a->index.tables[slot], &b->index.tables[slot], 0);
         for (uint32_t table = 0; table < TTL_TABLE_COUNT; table++)
@@ -123,7 +123,7 @@ static void same_stores(const struct store *loaded, const struct store *scanned)
                      a->databases[db].expiries == b->databases[db].expiries,
                  "counts of database %u", db);
     }
-    same_space(&loaded->extents, &scanned->extents);
+    same_page_file(&loaded->extents, &scanned->extents);
     must(loaded->recovered_items == scanned->recovered_items, "items");
 }
 
