@@ -424,7 +424,7 @@ void store_hand_off_also(struct store_request *request, uint32_t index, struct s
     (void)request, (void)index, (void)from;
 }
 
-/* In the place of the one who has summoned them: nobody before it has to do with the key. */
+/* In place of the transaction that handed the key to them: none before it needs the key. */
 static void park_handed_off(struct store *store, struct store_parked **link)
 {
     if (store->handed_off == NULL)

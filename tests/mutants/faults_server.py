@@ -238,12 +238,12 @@ fault("woken-in-its-round", "server/exec/runner.c",
       "a woken client is served when all connections have had their turn",
       ("request_free(request); worker_visit_woken(conn->worker);", "request_free(request);"),
       by=["test_blocking_wakeups.py::test_the_next_command_finds_what_a_push_has_brought_about"])
-fault("summoned-is-next", "storage/txn/key_locks.c",
-      "who is called to a key takes its place behind those who wait for it",
+fault("handed-off-is-next", "storage/txn/key_locks.c",
+      "a hand-off queues behind the transactions that wait for the key",
       ("push_in(*first, &txn->handoffs);", "append(*first, &txn->handoffs);"),
       by=["test_lock_handoff"], quick=True)
-fault("summoned-goes-ahead", "storage/txn/key_locks.c",
-      "who is called to a key waits for those who wait for him there",
+fault("handed-off-goes-ahead", "storage/txn/key_locks.c",
+      "a hand-off waits for the transactions that it holds up",
       ("|| !hold_up(at->txn)", "|| true"),
       by=["test_lock_handoff"])
 fault("hands-on", "server/exec/blocked.c",

@@ -274,7 +274,7 @@ static void let_end(struct test *test)
 static void who_waits_is_next(void **state)
 {
     (void)state;
-    uint64_t seed = rng_seed("summon");
+    uint64_t seed = rng_seed("hand-off");
     struct medium *medium = medium_new(seed);
     struct test *test = calloc(1, sizeof *test);
     test->rng.state = seed;

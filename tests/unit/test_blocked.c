@@ -1,6 +1,6 @@
 /*
  * Commands that wait for keys, over two workers whose rounds the test orders: what happens between
- * the push that summons a client and the run of its command.
+ * the push that hands a key to a client and the run of its command.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,8 +137,8 @@ static void test_a_swap_is_for_who_can_use_it(void **state)
     assert_nobody_waits(fixture);
 }
 
-/* A client summoned to one key is in nobody's way at another, and what it leaves there is handed on
- * when it has been served. */
+/* A client that was handed one key holds up nobody at another, and what it leaves there is handed
+ * on when it has been served. */
 static void test_two_keys_ready_at_once(void **state)
 {
     struct fixture *fixture = *state;
