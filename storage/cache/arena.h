@@ -39,7 +39,7 @@ enum frame_state {
     FRAME_ORPHAN,  /* replaced or dropped while referenced: freed with its last reference */
 };
 
-struct waiter; /* page_file.h */
+struct waiter; /* txn/load.c */
 
 struct frame {
     struct waiter *waiters; /* transactions that wait for the load */

@@ -38,11 +38,6 @@
 
 struct store;
 
-struct waiter {
-    struct waiter *next;
-    struct store_txn *txn;
-};
-
 /* Where a class allocates its next slot. */
 struct page_file_class {
     uint32_t page;    /* being filled; for runs, segment's start + index of a mask; 0: none */

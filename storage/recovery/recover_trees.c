@@ -13,6 +13,13 @@
 #include "storage/base/array.h"
 #include "storage/tree/tree_drop.h"
 
+/* Consecutive pages with nodes of one collection. */
+struct found_nodes {
+    uint64_t collection;
+    uint32_t page;
+    uint16_t partition, count;
+};
+
 void *found_add(struct found_list *list, size_t size)
 {
     if (!array_reserve(&list->at, &list->capacity, list->count + 1, size))

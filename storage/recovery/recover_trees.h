@@ -6,13 +6,6 @@
 
 #include "storage/txn/engine.h"
 
-/* Consecutive pages with nodes of one collection. */
-struct found_nodes {
-    uint64_t collection;
-    uint32_t page;
-    uint16_t partition, count;
-};
-
 struct found_list {
     void *at;
     size_t count, capacity;

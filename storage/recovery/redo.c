@@ -20,6 +20,12 @@
 #include "storage/base/array.h"
 #include "storage/value/long_record.h"
 
+/* A group of the journal, or a long record, that the log's operations lie in. */
+struct group_memory {
+    struct group_memory *next;
+    char *bytes;
+};
+
 static bool add_redo(struct redo_log *log, const struct format_operation *operation)
 {
     if (!array_reserve(&log->redo, &log->redo_capacity, log->redo_count + 1, sizeof *log->redo))

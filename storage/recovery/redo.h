@@ -14,11 +14,6 @@ struct redo {
     uint64_t order;
 };
 
-struct group_memory {
-    struct group_memory *next;
-    char *bytes;
-};
-
 /* The content of the journal from the tail of the last checkpoint to the end of its history. */
 struct redo_log {
     struct group_memory *groups;

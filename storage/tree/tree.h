@@ -25,13 +25,6 @@ struct store_tree {
     } seen[STORE_TREE_HEIGHT_MAX];
 };
 
-/* An overflow value that this transaction writes. */
-struct overflow_write {
-    struct overflow_write *next;
-    struct store_key key;
-    struct format_overflow_key bytes;
-};
-
 /* An item that has trees, in one transaction. `roots` is what its item contains, or will
  * contain. */
 struct collection {

@@ -33,6 +33,27 @@
 #define LINE 64u         /* cache line of the CPU */
 #define PREFETCHED 7u    /* lines of a node where a search starts */
 
+/* A node that the transaction changes, creates or frees. Small changes are kept as plans, so
+ * that the node need not be compared with its page. Most nodes get only one, and are not copied
+ * either. */
+struct tree_edit {
+    struct tree_edit *next, *next_in_bucket;
+    struct collection *collection;
+    struct format_node *copy; /* NULL: there is only the plan */
+    char *plans;              /* room for several plans; or NULL */
+    uint32_t page;
+    bool is_fresh; /* its slot is reserved by this transaction */
+    bool is_freed;
+    bool is_idle;    /* nothing of it is to be committed */
+    bool is_planned; /* `patch` holds the plans, and they are all there is to write */
+    /* found by tree_prepare, again in each attempt */
+    uint32_t frame;
+    /* the differences from the page apart from its header, as ranges of a PATCH: the plans, or
+     * the result of a comparison */
+    uint32_t patch_length;
+    const char *patch;
+};
+
 /* ---- finding ---- */
 
 static struct tree_edit **bucket_of(const struct tree_txn *trees, uint32_t home, uint32_t page)

@@ -6,6 +6,13 @@
 
 #include "storage/tree/tree.h"
 
+/* An overflow value that this transaction writes. */
+struct overflow_write {
+    struct overflow_write *next;
+    struct store_key key;
+    struct format_overflow_key bytes;
+};
+
 STORE_MUST_CHECK enum store_result tree_put_overflow(struct store_tree *tree, const char *value,
                                                      size_t len, struct format_overflow *name);
 STORE_MUST_CHECK enum store_result tree_get_overflow(struct store_tree *tree, const char *name,

@@ -16,6 +16,7 @@
 
 #include "storage/base/checks.h"
 #include "storage/tree/tree_edit.h"
+#include "storage/tree/tree_overflow.h"
 #include "storage/txn/wait.h"
 #include "storage/value/write_set.h"
 

@@ -155,11 +155,6 @@ struct arrangement {
                         the old one */
 };
 
-struct pin {
-    struct page_file *file;
-    uint32_t frame;
-};
-
 /* The transaction's state: txn_state.h has the diagram and what each state means. */
 enum txn_state {
     TXN_FREE,
@@ -353,13 +348,6 @@ struct store_worker {
 };
 
 /* ---- the store ---- */
-
-struct deferred_free { /* free.c: runs to free once `commit` is durable and no reader sees them */
-    struct deferred_free *next;
-    uint64_t commit;
-    uint32_t count, depth;
-    struct format_extent extents[];
-};
 
 /* A reader that does not hold the key's lock. The runs of the version that it reads stay
  * allocated. */

@@ -26,6 +26,17 @@
 #define LOW_PRIORITY_READS_MAX 64u
 #define FRAME_WAIT_LIMIT 400u /* of the maintenance thread's rounds, about a millisecond each */
 
+/* A transaction that waits for a frame's load. */
+struct waiter {
+    struct waiter *next;
+    struct store_txn *txn;
+};
+
+struct pin {
+    struct page_file *file;
+    uint32_t frame;
+};
+
 struct load {
     struct disk_op op;
     struct page_file *file;

@@ -17,6 +17,14 @@
 #include "storage/base/checks.h"
 #include "storage/value/long_record.h"
 
+/* Runs to free once `commit` is durable and no reader sees them. */
+struct deferred_free {
+    struct deferred_free *next;
+    uint64_t commit;
+    uint32_t count, depth;
+    struct format_extent extents[];
+};
+
 /* ---- readers of old versions ---- */
 
 /* All open run readers see the commits up to this number: runs that those gave up may be freed.
