@@ -17,6 +17,7 @@
 #include "server/base/glob.h"
 #include "server/commands/info.h"
 #include "server/pubsub/keyspace_events.h"
+#include "server/core/commandstats.h"
 #include "server/core/process.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"

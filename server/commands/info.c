@@ -20,6 +20,7 @@
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
 #include "server/pubsub/keyspace_events.h"
+#include "server/core/commandstats.h"
 #include "server/core/process.h"
 #include "server/script/script.h"
 #include "server/core/server.h"

@@ -8,6 +8,13 @@
 #include "server/core/command.h"
 #include "server/core/worker.h"
 
+/* INFO commandstats, one per entry of the command table. The first calls of a command are timed,
+ * and then one in COMMAND_SAMPLE, which counts as that many: no clock on the usual path. */
+#define COMMAND_SAMPLE 64
+struct command_counters {
+    _Atomic uint64_t calls, nsec, rejected, failed;
+};
+
 /* The number of calls that the next call's time is sampled for; 0: it is not timed. */
 uint32_t commandstats_weight(const struct worker *worker, const struct command *command);
 uint64_t commandstats_clock(void); /* nanoseconds */

@@ -40,13 +40,6 @@ struct worker_counters {
         output_buffer_closed, uploads, evicted_clients, cycles;
 };
 
-/* INFO commandstats, one per entry of the command table. The first calls of a command are timed,
- * and then one in COMMAND_SAMPLE, which counts as that many: no clock on the usual path. */
-#define COMMAND_SAMPLE 64
-struct command_counters {
-    _Atomic uint64_t calls, nsec, rejected, failed;
-};
-
 /* Adds to a counter that only this thread writes. */
 static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
 {

@@ -32,6 +32,22 @@
 #define KEPT_SHORT (64 * 1024)
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much larger */
 
+/* Arguments of a command that are allocated apart from it, since they may outlive it. */
+struct nested_args {
+    struct nested_args *next;
+    uint64_t bytes; /* of memory */
+    struct resp_slice argv[];
+};
+
+/* INFO's statistics of commands that were dropped from the list or refused, one per command and
+ * outcome. */
+struct nested_calls_tally {
+    const struct command *command;
+    uint64_t calls, nsec, hits, misses;
+    char error[ERRORSTATS_CODE_MAX + 2]; /* its code */
+    bool is_refused;                     /* the command, which may be NULL, did not run */
+};
+
 struct nested_calls *nested_calls_new(void)
 {
     struct nested_calls *nested_calls = calloc(1, sizeof *nested_calls);

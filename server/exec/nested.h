@@ -28,13 +28,6 @@
 struct request;
 struct watch;
 
-/* Arguments of a command that are allocated apart from it, since they may outlive it. */
-struct nested_args {
-    struct nested_args *next;
-    uint64_t bytes; /* of memory */
-    struct resp_slice argv[];
-};
-
 struct nested {
     struct call call; /* its outer call is call.outer */
     struct nested *next;
@@ -56,15 +49,6 @@ struct nested {
     enum store_result failure;           /* why it failed in an earlier run, which was discarded */
     char error[ERRORSTATS_CODE_MAX + 2]; /* the start of its reply, if an error */
     struct resp_slice argv[];
-};
-
-/* INFO's statistics of commands that were dropped from the list or refused, one per command and
- * outcome. */
-struct nested_calls_tally {
-    const struct command *command;
-    uint64_t calls, nsec, hits, misses;
-    char error[ERRORSTATS_CODE_MAX + 2]; /* its code */
-    bool is_refused;                     /* the command, which may be NULL, did not run */
 };
 
 struct nested_calls {

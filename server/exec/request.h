@@ -22,15 +22,6 @@
 
 enum request_state { REQUEST_PARKED, REQUEST_RUNNING, REQUEST_FINISHED };
 
-#define READER_OF_NO_VALUE UINT64_MAX
-
-/* A large value, to be sent after the first `offset` bytes of the reply. */
-struct reply_stream {
-    size_t offset;
-    uint64_t length; /* of the value, if the client may have a buffer for it */
-    struct store_reader *reader;
-};
-
 struct fiber;
 struct waiter;
 

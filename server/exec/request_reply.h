@@ -8,6 +8,15 @@
 
 struct request;
 
+#define READER_OF_NO_VALUE UINT64_MAX /* the `length` of bytes that are no value */
+
+/* A large value, to be sent after the first `offset` bytes of the reply. */
+struct reply_stream {
+    size_t offset;
+    uint64_t length; /* of the value, if the client may have a buffer for it */
+    struct store_reader *reader;
+};
+
 /* Inserts these bytes into the finished reply, `offset` bytes after its start. */
 void request_insert(struct request *request, size_t offset, const struct resp_writer *bytes);
 

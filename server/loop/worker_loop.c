@@ -26,6 +26,7 @@
 
 #include "server/base/input_buffer.h"
 #include "server/exec/blocked.h"
+#include "server/core/commandstats.h"
 #include "server/core/round_clock.h"
 #include "server/net/client_memory.h"
 #include "server/loop/conn_turn.h"

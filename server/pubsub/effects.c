@@ -3,6 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A log line. */
+struct effects_line {
+    struct effects_line *next;
+    enum config_loglevel level;
+    char text[];
+};
+
 void effects_add(struct effects *effects, struct publication *publication)
 {
     publication->next = NULL;

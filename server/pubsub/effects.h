@@ -14,13 +14,6 @@
 #include "server/core/worker.h"
 #include "server/net/publication.h"
 
-/* A log line. */
-struct effects_line {
-    struct effects_line *next;
-    enum config_loglevel level;
-    char text[];
-};
-
 struct effects {
     struct publication *first, *last;
     struct effects_line *lines, *last_line;
