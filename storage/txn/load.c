@@ -51,15 +51,6 @@ struct load {
     struct iovec vectors[PAGE_FILE_BATCH_PAGES];
 };
 
-/* By any thread: a mutex does not tell which one. */
-static bool is_locked(struct page_file *file)
-{
-    if (pthread_mutex_trylock(&file->lock) != 0)
-        return true;
-    pthread_mutex_unlock(&file->lock);
-    return false;
-}
-
 /* ---- pins ---- */
 
 static bool pinned(const struct store_txn *txn, const struct page_file *file, uint32_t frame)
@@ -449,7 +440,7 @@ static enum store_result load_absent(struct store_txn *txn, struct page_file *fi
 enum store_result load_page(struct store_txn *txn, struct page_file *file, uint32_t page,
                             uint32_t *number)
 {
-    assert(!storage_checks_enabled() || is_locked(file));
+    assert(lock_is_held(&file->lock));
     *number = file->table[page];
     if (!*number)
         return load_absent(txn, file, page, number);
