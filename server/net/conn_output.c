@@ -12,9 +12,9 @@
  * 5. A part of a piece that the transport sends from its place (is_placing) holds back all output
  *    after it, and the reader is kept until that is done, beyond the connection's end if necessary.
  * 6. While a reply is streamed (reply_stream.h), pushes are in a second queue, conn->held.
- * 7. output_bytes counts STREAM_COST for a reader, and the piece in memory, however long its value
- *    is. When client memory is short and the client takes no more, the rest of the piece is given
- *    back, and loaded again when the client reads.
+ * 7. output_bytes counts STREAM_COST for a reader, and its piece in memory or being loaded. When
+ *    client memory is short and the client takes no more, the rest of the piece is given back, to
+ *    be loaded again.
  * 8. After a failed write to the journal, output that shows commits that will never be durable is
  *    replaced: each reply by an error, messages by nothing. Where single replies cannot be told
  *    apart (PIECES), since a part has been sent or may come from elsewhere, the connection is
@@ -67,7 +67,7 @@ struct segment {
     struct store_reader *reader;
     const struct iovec *vectors; /* the piece in memory, `sent` bytes of it are sent */
     int vector_count;
-    size_t piece_len;
+    size_t piece_len, piece_cost;
     struct transport_place place; /* offset: of what is sent next */
     bool is_placing, is_dropped;  /* is_dropped: the end of placing frees it */
     struct conn *conn;
@@ -77,7 +77,7 @@ static uint64_t segment_cost(const struct segment *segment)
 {
     if (segment->reader == NULL)
         return segment->len - segment->sent;
-    return STREAM_COST + segment->piece_len;
+    return STREAM_COST + segment->piece_cost;
 }
 
 static void send_corked(struct conn *conn);
@@ -574,12 +574,13 @@ static int remaining_vectors(const struct segment *segment, struct iovec vectors
     return count;
 }
 
-static void forget_piece(struct conn *conn)
+static void set_piece(struct conn *conn, size_t len, size_t cost)
 {
     struct segment *segment = conn->output;
-    conn->output_bytes -= segment->piece_len;
-    segment->vector_count = 0;
-    segment->sent = segment->piece_len = 0;
+    conn->output_bytes += cost - segment->piece_cost;
+    segment->piece_cost = cost;
+    segment->piece_len = len;
+    segment->sent = 0;
 }
 
 /* Loads the next piece of the first segment's reader; false: none is ready, or the reader has
@@ -589,17 +590,14 @@ static bool load_piece(struct conn *conn)
     struct segment *segment = conn->output;
     if (segment->sent < segment->piece_len)
         return true;
-    forget_piece(conn);
     enum store_result result =
         store_reader_next(segment->reader, &segment->vectors, &segment->vector_count);
-    if (result == STORE_WAIT)
-        return false;
-    if (result == STORE_OK) {
-        for (int i = 0; i < segment->vector_count; i++)
-            segment->piece_len += segment->vectors[i].iov_len;
-        conn->output_bytes += segment->piece_len;
-        return segment->piece_len > 0;
-    }
+    size_t len = 0;
+    for (int i = 0; result == STORE_OK && i < segment->vector_count; i++)
+        len += segment->vectors[i].iov_len;
+    set_piece(conn, len, result == STORE_WAIT ? STORE_READER_PIECE : len);
+    if (result == STORE_OK || result == STORE_WAIT)
+        return len > 0;
     if (result != STORE_ABSENT) {
         log_line(&conn->worker->server->log, CONFIG_LOG_WARNING,
                  "Client %s closed: a stored value could not be read while it was being sent",
@@ -619,7 +617,7 @@ static void give_back_piece(struct conn *conn)
         !client_memory_is_short(conn->worker))
         return;
     store_reader_put_back(segment->reader, segment->sent);
-    forget_piece(conn);
+    set_piece(conn, 0, 0);
 }
 
 static void note_sent(struct conn *conn, size_t sent)
