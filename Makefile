@@ -588,7 +588,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test tiny-test check objects figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest stoptest pipetest longtest cuttest memtest fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test tiny-test check objects figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest stoptest pipetest longtest cuttest memtest memscenarios fuzz bench bench-tools bench-compare \
 	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance conformance-all install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -623,6 +623,7 @@ help:
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
 	@echo 'make memtest      random commands from MEMORY_CLIENTS (200) clients for MEMORY_SECONDS (300), and what'
 	@echo '                  memory they take at maxmemory 64mb'
+	@echo 'make memscenarios what takes much memory in one way, one after the other, each with its peak'
 	@echo 'make cuttest      cuts the power of virtual machines with a server, CUT_BOOTS (10) of them'
 	@echo 'make tiny-test    random operations on a store of tiny extents and nodes, TINY_SESSIONS (200)'
 	@echo 'make mutants      known faults in copies of the sources: the tests have to notice each'
@@ -721,6 +722,9 @@ killtest: server $(CHECKER)
 
 memtest: server
 	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/memory --seconds $(MEMORY_SECONDS) --clients $(MEMORY_CLIENTS)
+
+memscenarios: server
+	VELLUM_SERVER=$(CURDIR)/$(SERVER) tests/crash/memory --scenarios
 
 # Random and spoiled commands, for LONG_SECONDS each: stock Redis beside ours, and attackers.
 longtest: server $(CHECKER)
