@@ -141,7 +141,7 @@ static void put_integer(struct format *format, struct resp_writer *out, lua_Numb
                         size_t size)
 {
     char bytes[INTEGER_MAX];
-    assert(size > 0 && size <= sizeof bytes);
+    assert(size <= sizeof bytes);
     uint64_t bits = number < 0                         ? (uint64_t)script_to_int64(number)
                     : number >= 18446744073709551616.0 ? 0
                                                        : (uint64_t)number;
