@@ -402,6 +402,8 @@ static enum store_result remove_node(struct store_cursor *cursor, uint32_t depth
             return STORE_OK;
         tree_free_node(cursor->tree, cursor->pages[depth]);
     }
+    if (cursor->tree->root->count != 0) /* the nodes held fewer entries than the root counts */
+        return STORE_DAMAGED;
     cursor->tree->root->root = 0;
     cursor->tree->root->height = 0;
     return STORE_OK;

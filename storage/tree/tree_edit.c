@@ -226,9 +226,11 @@ enum store_result tree_fetch(struct store_tree *tree, uint32_t page, uint32_t le
     }
     if (!edit)
         return fetch_page(tree, page, level, node);
+    if (edit->is_freed) /* two parents name it */
+        return damaged(tree, page, NULL);
     enum store_result result = edit->copy ? STORE_OK : make_copy(tree, edit, level);
     *node = edit->copy;
-    return result;
+    return result == STORE_OK && edit->copy->level != level ? damaged(tree, page, NULL) : result;
 }
 
 /* ---- changing ---- */
@@ -319,7 +321,10 @@ enum store_result tree_new_node(struct store_tree *tree, uint32_t level, struct 
     enum store_result result = commit_take_slot(tree->txn, file, TREE_CLASS, page, &slot);
     if (result != STORE_OK)
         return result;
-    /* A page that this transaction has freed stays reserved until its commit. */
+    /* A page that this transaction has freed stays reserved until its commit: what it has changed
+     * is only free if the page file was told so wrongly. */
+    if (find_edit(tree->txn, tree->collection->roots->home, *page))
+        return damaged(tree, *page, NULL);
     struct format_node *copy = store_alloc(tree->txn, PAGE_SIZE);
     struct tree_edit *edit = copy ? add_edit(tree, *page, 0) : NULL;
     if (!edit) {

@@ -23,7 +23,8 @@ void tree_overflow_key(const struct store *store, struct store_key *key,
         .hash = format_hash(&store->superblock.secret, (const char *)bytes, sizeof *bytes)};
 }
 
-static void key_of(const struct store_tree *tree, const char *name, struct store_key *key,
+/* False: the name is damaged, since it is of another partition than the tree's. */
+static bool key_of(const struct store_tree *tree, const char *name, struct store_key *key,
                    struct format_overflow_key *bytes)
 {
     struct format_overflow overflow;
@@ -32,6 +33,7 @@ static void key_of(const struct store_tree *tree, const char *name, struct store
                                           .element = overflow.element,
                                           .slot = overflow.slot};
     tree_overflow_key(tree->txn->store, key, bytes);
+    return key->slot >> tree->txn->store->slot_shift == tree->collection->roots->home;
 }
 
 enum store_result tree_put_overflow(struct store_tree *tree, const char *value, size_t len,
@@ -61,8 +63,7 @@ enum store_result tree_get_overflow(struct store_tree *tree, const char *name,
 {
     struct store_key key;
     struct format_overflow_key bytes;
-    key_of(tree, name, &key, &bytes);
-    if (key.slot >> tree->txn->store->slot_shift != tree->collection->roots->home)
+    if (!key_of(tree, name, &key, &bytes))
         return STORE_DAMAGED;
     enum store_result result = store_get(tree->txn, &key, item);
     return result == STORE_ABSENT ? STORE_DAMAGED : result;
@@ -74,6 +75,5 @@ enum store_result tree_delete_overflow(struct store_tree *tree, const char *name
     struct store_key key;
     if (!bytes)
         return STORE_NO_MEMORY;
-    key_of(tree, name, &key, bytes);
-    return store_delete(tree->txn, &key);
+    return key_of(tree, name, &key, bytes) ? store_delete(tree->txn, &key) : STORE_DAMAGED;
 }

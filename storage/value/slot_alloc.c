@@ -136,7 +136,7 @@ enum store_result commit_take_slot(struct store_txn *txn, struct page_file *file
 enum store_result commit_slot_frame(struct store_txn *txn, struct page_file *file, uint32_t page,
                                     uint32_t slot, uint32_t *frame)
 {
-    assert(lock_is_held(&file->lock) && !page_file_slot_is_free(file, page, slot));
+    assert(lock_is_held(&file->lock));
     if (file->table[page] == 0 && page_file_page_unused(file, page, slot)) {
         uint32_t number = page_file_add_frame(file, page, true);
         if (!number)
