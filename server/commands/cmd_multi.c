@@ -197,6 +197,10 @@ enum store_result cmd_watch(struct call *call)
         resp_error(call->reply, "ERR WATCH inside MULTI is not allowed");
         return STORE_OK;
     }
+    if (call->outer != NULL) { /* only DEBUG SET-DISABLE-DENY-SCRIPTS lets a script get here */
+        resp_error(call->reply, "ERR This Redis command is not allowed from script");
+        return STORE_OK;
+    }
     struct store_item *items = store_alloc(call->txn, call->key_count * sizeof *items);
     bool *exists = store_alloc(call->txn, call->key_count * sizeof *exists);
     if (items == NULL || exists == NULL)

@@ -233,6 +233,8 @@ static enum store_result complete_run(struct request *request, enum store_result
 {
     if (request->wants_all && result != STORE_WAIT) {
         request->wants_all = false;
+        if (request->call.nested_calls != NULL)
+            nested_calls_begin_anew(request->call.nested_calls);
         request->store.scope = STORE_SCOPE_ALL;
         result = store_execute(request->conn->worker->store, &request->store);
     }

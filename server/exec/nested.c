@@ -5,7 +5,9 @@
  * 1. Each run begins with the session state of the first run: commands that change it (SELECT,
  *    HELLO) do so in every run.
  * 2. Deferred commands stand in the list in the order of their gaps.
- * 3. Of a script's commands, the list holds only those the next run must know about, in the order
+ * 3. What a call keeps for the next run (progress, a reply) is only used if the same commands have
+ *    succeeded before it: else the data may not be the same.
+ * 4. Of a script's commands, the list holds only those the next run must know about, in the order
  *    of their places. The others are counted in tallies, which are reset with each run.
  */
 #include "server/exec/nested.h"
@@ -16,6 +18,7 @@
 
 #include "storage/base/array.h"
 #include "storage/base/checks.h"
+#include "storage/base/keyed_hash.h"
 #include "server/core/commandstats.h"
 #include "server/exec/monitor.h"
 #include "server/exec/request_reply.h"
@@ -186,7 +189,7 @@ void nested_calls_settle(struct nested_calls *nested_calls, struct call *outer)
 
 /* ---- within the transaction ---- */
 
-/* Asserts that the list and its counters agree, and invariant 3's order. */
+/* Asserts that the list and its counters agree, and invariant 4's order. */
 static void nested_calls_check(const struct nested_calls *nested_calls)
 {
     const struct nested *last = NULL;
@@ -216,7 +219,7 @@ void nested_calls_begin(struct call *outer)
     session->db = nested_calls->db;
     session->resp_version = outer->reply->version = nested_calls->resp_version;
     nested_calls->passed = nested_calls->before = NULL;
-    nested_calls->place = 0;
+    nested_calls->place = nested_calls->path = 0;
     nested_calls->tally_count = 0;
     nested_calls->slow_bytes = 0;
     nested_calls->error_is_counted = nested_calls->defers = false;
@@ -247,6 +250,47 @@ static void cut_behind(struct nested_calls *nested_calls, struct nested *last)
     nested_calls->last = last;
 }
 
+static void drop_kept(struct nested *nested)
+{
+    struct nested_calls *nested_calls = nested->call.outer->nested_calls;
+    if (nested->kept != NULL && nested->kept_len <= KEPT_SHORT) {
+        nested->bytes -= nested->kept_len;
+        nested_calls->bytes -= nested->kept_len;
+    }
+    if (nested->collected.bytes > 0)
+        collected_set(&nested->collected, 0);
+    free(nested->kept);
+    nested->kept = NULL;
+    nested->kept_len = 0;
+}
+
+/* From `nested` on, all calls run from their beginnings in the next run. */
+static void begin_anew(struct nested *nested)
+{
+    for (; nested != NULL; nested = nested->next) {
+        drop_kept(nested);
+        call_drop_progress(&nested->call);
+        if (nested->call.nested_calls != NULL)
+            cut_behind(nested->call.nested_calls, NULL);
+    }
+}
+
+void nested_calls_begin_anew(struct nested_calls *nested_calls)
+{
+    nested_calls->is_checked = false;
+    begin_anew(nested_calls->first);
+}
+
+static uint64_t path_behind(uint64_t path, const struct command *command, size_t argc,
+                            const struct resp_slice *argv)
+{
+    for (size_t i = 0; i < argc; i++) {
+        const uint64_t key[] = {path, (uintptr_t)command};
+        path = store_keyed_hash(key, argv[i].data, argv[i].len);
+    }
+    return path;
+}
+
 static struct nested *new_apart(const struct command *command, size_t argc,
                                 const struct resp_slice *argv)
 {
@@ -272,8 +316,10 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
     struct nested_calls *nested_calls = outer->nested_calls;
     struct nested *next =
         nested_calls->passed == NULL ? nested_calls->first : nested_calls->passed->next;
-    uint64_t place = nested_calls->place++;
-    if (next != NULL && next->place == place && !is_same_call(&next->call, command, argc, argv)) {
+    uint64_t place = nested_calls->place++, path = nested_calls->path;
+    nested_calls->path = path_behind(path, command, argc, argv);
+    if (next != NULL && next->place == place &&
+        (next->path != path || !is_same_call(&next->call, command, argc, argv))) {
         cut_behind(nested_calls,
                    nested_calls->passed); /* the script did not repeat its previous run */
         next = NULL;
@@ -283,6 +329,7 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
         if (next == NULL)
             return NULL;
         next->place = place;
+        next->path = path;
         insert_behind(nested_calls, nested_calls->passed, next);
         nested_calls->random = outer->random_seed + place; /* the same in every run */
         settle(next, outer);
@@ -496,6 +543,7 @@ static enum store_result run_or_repeat(struct nested *nested)
     if (!is_own_failure(result))
         return result;
     nested->failure = result; /* its writes must not stay: run everything again, without it */
+    begin_anew(nested->next);
     return STORE_WAIT;
 }
 

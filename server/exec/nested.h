@@ -32,6 +32,7 @@ struct nested {
     struct call call; /* its outer call is call.outer */
     struct nested *next;
     uint64_t place;             /* nested_calls_call: its number in the run */
+    uint64_t path;              /* likewise: the hash of all calls of the run before it */
     struct nested_args *args;   /* or NULL */
     struct input_buffer *block; /* the arguments lie in it; NULL: in this struct */
     uint64_t bytes;             /* of memory, arguments included */
@@ -60,7 +61,7 @@ struct nested_calls {
     struct watch *watch;      /* EXEC: the watched keys; NULL: none */
     struct nested *passed;    /* nested_calls_call: the last one of this run; NULL: none yet */
     struct nested *before;    /* the one before it */
-    uint64_t place;           /* of the next one */
+    uint64_t place, path;     /* of the next one */
     struct nested_args *args; /* of dropped calls, but referred to by this run's writes */
     struct nested_calls_tally *tallies; /* of all dropped calls */
     uint32_t tally_count;
@@ -98,14 +99,18 @@ void nested_calls_take_upload(struct nested_calls *nested_calls, struct nested *
 void nested_calls_settle(struct nested_calls *nested_calls, struct call *outer);
 
 void nested_calls_begin(struct call *outer);
+/* Before the outer call runs in another transaction: what its calls have found in the one before
+ * may have changed. */
+void nested_calls_begin_anew(struct nested_calls *nested_calls);
 STORE_MUST_CHECK enum store_result nested_run(struct nested *nested, struct resp_writer *reply);
 void nested_defer(struct nested *nested);
 
 /*
  * For an outer command that does not know in advance what it will run (a script): returns the next
- * nested command of this run. It is the one at the same position in the previous run, if equal, or
- * else a new one. NULL: out of memory. The list is created empty and settled before the first run.
- * A command that is CMD_LOCAL but not CMD_LOCAL_IDEMPOTENT cannot be run like this.
+ * nested command of this run. It is the one at the same position in the previous run, if it and all
+ * before it are equal, or else a new one. NULL: out of memory. The list is created empty and
+ * settled before the first run. A command that is CMD_LOCAL but not CMD_LOCAL_IDEMPOTENT cannot be
+ * run like this.
  *
  * A run may have millions of them. nested_calls_forget: the last one has run, and is dropped unless
  * the next run needs to know something about it. refers: the transaction's writes may refer to its

@@ -178,6 +178,14 @@ fault("flowed-and-forgotten", "server/net/conn_output.c",
 
 # ---- input that is set aside ----
 
+fault("walk-of-another-run", "server/exec/nested.c",
+      "a script's call goes on where it was, though others have run before it",
+      ("(next->path != path || !is_same_call(", "(!is_same_call("),
+      by=["test_script.py::test_what_a_walk_has_found_is_of_its_own_run"])
+fault("watch-checked-once", "server/exec/executor.c",
+      "what a transaction has found holds for the next one, that locks all keys",
+      ("nested_calls_begin_anew(request->call.nested_calls);", ";"),
+      by=["test_multi.py::test_a_watched_key_changes_before_all_keys_are_locked"])
 fault("input-left-where-it-is", "server/loop/conn_turn.c",
       "a client that does not read its replies is not read from either",
       ("!can_read(conn) && !is_filling(conn) && runner_is_stuck(conn);", "false;"),

@@ -384,6 +384,26 @@ def test_a_key_that_had_expired_is_no_change(make_server):
         assert run(raw) == CHANGED
 
 
+def test_a_watched_key_changes_before_all_keys_are_locked(server):
+    """SORT BY needs keys that EXEC did not name: it begins again with all of them, and others write to the
+    watched one meanwhile."""
+    client = server.client()
+    for _ in range(6):
+        client.rpush("sorted", *range(5000))
+    client.set("weight_1", "1")
+    for attempt in range(10):
+        client.set("watched", "0")
+        with server.raw() as raw, server.raw() as other:
+            assert raw.call("WATCH", "watched") == OK
+            raw.send(b"".join(encode(*words) for words in (
+                ("MULTI",), ("SORT", "sorted"), ("SORT", "sorted", "BY", "weight_*"),
+                ("SET", "watched", "mine"), ("EXEC",))))
+            time.sleep(0.002 * (attempt % 8))
+            other.call("SET", "watched", "other")
+            replies = [raw.reply() for _ in range(5)]
+        assert client.get("watched") == b"other", replies[4][:40]
+
+
 def test_unwatch(server, raw):
     raw.call("WATCH", "w")
     server.client().set("w", 1)

@@ -516,3 +516,24 @@ def test_options_of_cjson_end_with_the_script(raw):
 def test_info(raw):
     raw.call("SCRIPT", "LOAD", "return 1")
     assert b"number_of_cached_scripts:1\r\n" in raw.call("INFO", "memory")
+
+
+def test_what_a_walk_has_found_is_of_its_own_run(server):
+    """A script runs anew while LPOS walks, and goes another way then: the list is not the one that was
+    walked before."""
+    script = """if redis.call('PUBSUB', 'NUMSUB', 'c')[2] == 0 then redis.call('PING')
+                else redis.call('LTRIM', KEYS[1], 0, 0) end
+                return redis.call('LPOS', KEYS[1], 'absent')"""
+    client = server.client()
+    for attempt in range(10):
+        client.delete("list")
+        for _ in range(3):
+            client.rpush("list", *range(10000))
+        with server.raw() as caller, server.raw() as other:
+            caller.send(encode("EVAL", script, "1", "list"))
+            for _ in range(20):
+                for words in ("SUBSCRIBE", "c"), ("UNSUBSCRIBE", "c"):
+                    other.call(*words)
+                    time.sleep(0.0002 * (attempt % 5))
+            assert caller.reply() == b"$-1\r\n"
+        assert client.llen("list") in (1, 30000)
