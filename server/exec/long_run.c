@@ -74,10 +74,8 @@ static void count_stack(struct request *request, uint64_t bytes)
     conn_mark_ready(request->conn);
 }
 
-void long_run_drop(struct request *request)
+void long_run_free(struct request *request)
 {
-    if (request->fiber == NULL)
-        return;
     fiber_free(&request->call.worker->fibers, request->fiber);
     request->fiber = NULL;
     count_stack(request, 0);

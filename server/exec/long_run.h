@@ -43,7 +43,13 @@ static inline enum store_result call_yield_at(struct call *call, uint64_t i)
 STORE_MUST_CHECK enum store_result long_run_in_store(struct store_txn *txn,
                                                      struct store_request *store_request);
 
-/* The request has ended: releases a suspended run. */
-void long_run_drop(struct request *request);
+void long_run_free(struct request *request);
+
+/* The request has ended, or begins anew: releases a suspended run. */
+static inline void long_run_drop(struct request *request)
+{
+    if (request->fiber != NULL)
+        long_run_free(request);
+}
 
 #endif

@@ -87,19 +87,21 @@ static bool locks_all(const struct store_txn *txn)
     return locked == txn->store->partition_count;
 }
 
-/* The partitions of many keys are collected once: later attempts find them in txn->more. */
-static void lock_those_of_keys(struct store_txn *txn)
+static void add_partition_of(struct store_txn *txn, const struct store_key *key)
 {
-    struct store *store = txn->store;
+    uint32_t partition = key->slot >> txn->store->slot_shift;
+    txn->locked[partition / 64] |= 1ull << (partition % 64);
+}
+
+/* The partitions of many keys are collected once: later attempts find them in txn->more. */
+static void add_those_of_many_keys(struct store_txn *txn)
+{
     const struct store_request *request = txn->request;
     for (uint32_t i = 0; i < request->key_count; i++) {
-        uint32_t partition = request->keys[i].slot >> store->slot_shift;
-        txn->locked[partition / 64] |= 1ull << (partition % 64);
+        add_partition_of(txn, &request->keys[i]);
         if (i % 64 == 63 && locks_all(txn))
             break;
     }
-    if (request->key_count < MANY_KEYS)
-        return;
     txn->more[0] = txn->locked[0];
     txn->more[1] = txn->locked[1];
     txn->more_has_keys = true;
@@ -112,8 +114,11 @@ void request_lock(struct store_txn *txn)
     assert(!txn->locked[0] && !txn->locked[1]);
     txn->locked[0] = txn->more[0];
     txn->locked[1] = txn->more[1];
-    if (!txn->more_has_keys)
-        lock_those_of_keys(txn);
+    if (request->key_count < MANY_KEYS)
+        for (uint32_t i = 0; i < request->key_count; i++)
+            add_partition_of(txn, &request->keys[i]);
+    else if (!txn->more_has_keys)
+        add_those_of_many_keys(txn);
     if (request->scope == STORE_SCOPE_ALL)
         for (uint32_t i = 0; i < store->partition_count; i++)
             txn->locked[i / 64] |= 1ull << (i % 64);
