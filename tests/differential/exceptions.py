@@ -212,10 +212,11 @@ OF_ITS_OWN = {b"CLIENT": (b"ID", b"INFO", b"LIST"), b"MEMORY": (b"USAGE",),
 def same_subcommand(words, stock, ours):
     """DEBUG is a container of commands here, and in Redis one command: it refuses otherwise. 7.0's
     COMMAND GETKEYS wants an argument behind the command's name. Redis has it refuse a PFMERGE that has no
-    sources, though PFMERGE does not."""
+    sources, though PFMERGE does not; GETKEYSANDFLAGS likewise."""
     if words[1:] == [b"RELOAD"]:
         return ours.startswith(b"-ERR Nothing was reloaded: A large value")
-    if [word.upper() for word in words[1:3]] == [b"GETKEYS", b"PFMERGE"] and len(words) == 4:
+    if (words[1].upper() in (b"GETKEYS", b"GETKEYSANDFLAGS") and len(words) == 4 and
+            words[2].upper() == b"PFMERGE"):
         return is_error(stock)
     if is_error(stock):
         return is_error(ours) and (words[0].upper() == b"DEBUG" or len(words) == 3)
