@@ -166,6 +166,7 @@ SERVER_SRC := \
 	server/exec/monitor.c \
 	server/exec/multi.c \
 	server/exec/nested.c \
+	server/exec/written.c \
 	server/exec/pipeline.c \
 	server/exec/reply_stream.c \
 	server/exec/request.c \

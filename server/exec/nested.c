@@ -5,8 +5,8 @@
  * 1. Each run begins with the session state of the first run: commands that change it (SELECT,
  *    HELLO) do so in every run.
  * 2. Deferred commands stand in the list in the order of their gaps.
- * 3. What a call keeps for the next run (progress, a reply) is only used if the same commands have
- *    succeeded before it: else the data may not be the same.
+ * 3. What a call keeps for the next run (progress, a reply) is only used if the same has been
+ *    written to its keys before it.
  * 4. Of a script's commands, the list holds only those the next run must know about, in the order
  *    of their places. The others are counted in tallies, which are reset with each run.
  */
@@ -18,7 +18,6 @@
 
 #include "storage/base/array.h"
 #include "storage/base/checks.h"
-#include "storage/base/keyed_hash.h"
 #include "server/core/commandstats.h"
 #include "server/exec/monitor.h"
 #include "server/exec/request_reply.h"
@@ -33,6 +32,7 @@
 #define FEW_KEYS 8
 #define SLOW_BYTES_MAX (256 * 1024) /* of a script's commands kept for SLOWLOG */
 #define KEPT_SHORT (64 * 1024)
+#define RESTARTS_MOST 100
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much larger */
 
 /* Arguments of a command that are allocated apart from it, since they may outlive it. */
@@ -219,7 +219,9 @@ void nested_calls_begin(struct call *outer)
     session->db = nested_calls->db;
     session->resp_version = outer->reply->version = nested_calls->resp_version;
     nested_calls->passed = nested_calls->before = NULL;
-    nested_calls->place = nested_calls->path = 0;
+    nested_calls->place = 0;
+    if (outer->outer == NULL)
+        written_clear(&nested_calls->written);
     nested_calls->tally_count = 0;
     nested_calls->slow_bytes = 0;
     nested_calls->error_is_counted = nested_calls->defers = false;
@@ -264,31 +266,23 @@ static void drop_kept(struct nested *nested)
     nested->kept_len = 0;
 }
 
-/* From `nested` on, all calls run from their beginnings in the next run. */
+/* What the call has found in earlier runs is dropped. */
 static void begin_anew(struct nested *nested)
 {
-    for (; nested != NULL; nested = nested->next) {
-        drop_kept(nested);
-        call_drop_progress(&nested->call);
-        if (nested->call.nested_calls != NULL)
-            cut_behind(nested->call.nested_calls, NULL);
-    }
+    drop_kept(nested);
+    call_drop_progress(&nested->call);
+    if (nested->call.nested_calls != NULL)
+        cut_behind(nested->call.nested_calls, NULL);
 }
 
 void nested_calls_begin_anew(struct nested_calls *nested_calls)
 {
     nested_calls->is_checked = false;
-    begin_anew(nested_calls->first);
-}
-
-static uint64_t path_behind(uint64_t path, const struct command *command, size_t argc,
-                            const struct resp_slice *argv)
-{
-    for (size_t i = 0; i < argc; i++) {
-        const uint64_t key[] = {path, (uintptr_t)command};
-        path = store_keyed_hash(key, argv[i].data, argv[i].len);
+    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
+        begin_anew(nested);
+        nested->failure = STORE_OK;
+        nested->has_run = nested->is_ended = false;
     }
-    return path;
 }
 
 static struct nested *new_apart(const struct command *command, size_t argc,
@@ -316,10 +310,8 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
     struct nested_calls *nested_calls = outer->nested_calls;
     struct nested *next =
         nested_calls->passed == NULL ? nested_calls->first : nested_calls->passed->next;
-    uint64_t place = nested_calls->place++, path = nested_calls->path;
-    nested_calls->path = path_behind(path, command, argc, argv);
-    if (next != NULL && next->place == place &&
-        (next->path != path || !is_same_call(&next->call, command, argc, argv))) {
+    uint64_t place = nested_calls->place++;
+    if (next != NULL && next->place == place && !is_same_call(&next->call, command, argc, argv)) {
         cut_behind(nested_calls,
                    nested_calls->passed); /* the script did not repeat its previous run */
         next = NULL;
@@ -329,7 +321,6 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
         if (next == NULL)
             return NULL;
         next->place = place;
-        next->path = path;
         insert_behind(nested_calls, nested_calls->passed, next);
         nested_calls->random = outer->random_seed + place; /* the same in every run */
         settle(next, outer);
@@ -522,6 +513,38 @@ static bool is_own_failure(enum store_result result)
     return result == STORE_DAMAGED || result == STORE_IO || result == STORE_TOO_LARGE;
 }
 
+static struct written *written_of(struct call *call)
+{
+    return &request_of_call(call)->call.nested_calls->written;
+}
+
+/* EXEC's commands are the same in each run; a script's may have other arguments. */
+static void note_write(struct nested *nested)
+{
+    struct call *call = &nested->call;
+    if (nested->failure == STORE_OK)
+        written_note(written_of(call), call,
+                     nested->args != NULL ? written_hash(call) : (uintptr_t)nested);
+}
+
+/* False: the writes before it are others in each run, so that it would never get through. It has
+ * answered. */
+static bool check_path(struct nested *nested)
+{
+    struct call *call = &nested->call;
+    uint64_t path = written_path(written_of(call), call);
+    bool is_other = path != nested->path && (call->progress != NULL || nested->kept != NULL);
+    nested->path = path;
+    if (!is_other)
+        return true;
+    begin_anew(nested);
+    if (nested->restarts++ < RESTARTS_MOST)
+        return true;
+    resp_error(call->reply,
+               "ERR Other writes come before this command each time it has to begin again");
+    return false;
+}
+
 /* Runs the command, or repeats the outcome of an earlier run. */
 static enum store_result run_or_repeat(struct nested *nested)
 {
@@ -530,6 +553,8 @@ static enum store_result run_or_repeat(struct nested *nested)
         reply_failure(call, nested->failure);
         return STORE_OK;
     }
+    if (!check_path(nested))
+        return STORE_OK;
     if (nested->kept != NULL) {
         resp_raw(call->reply, nested->kept, nested->kept_len);
         return STORE_OK;
@@ -543,7 +568,6 @@ static enum store_result run_or_repeat(struct nested *nested)
     if (!is_own_failure(result))
         return result;
     nested->failure = result; /* its writes must not stay: run everything again, without it */
-    begin_anew(nested->next);
     return STORE_WAIT;
 }
 
@@ -596,6 +620,8 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
         return result;
     nested->is_ended = true;
     end_time(nested);
+    if ((call->command->flags & (CMD_WRITE | CMD_CACHES_RESULT)) != 0)
+        note_write(nested);
     if (!keep_reply(nested, start, reader_count))
         return STORE_NO_MEMORY;
     note_error(nested, reply->data + start, reply->len - start);

@@ -24,6 +24,7 @@
 #include "server/core/command.h"
 #include "server/core/errorstats.h"
 #include "server/exec/collector.h"
+#include "server/exec/written.h"
 
 struct request;
 struct watch;
@@ -32,7 +33,6 @@ struct nested {
     struct call call; /* its outer call is call.outer */
     struct nested *next;
     uint64_t place;             /* nested_calls_call: its number in the run */
-    uint64_t path;              /* likewise: the hash of all calls of the run before it */
     struct nested_args *args;   /* or NULL */
     struct input_buffer *block; /* the arguments lie in it; NULL: in this struct */
     uint64_t bytes;             /* of memory, arguments included */
@@ -40,6 +40,8 @@ struct nested {
     uint64_t slow_from;         /* start of its time, see slowlog.h; 0: not measured */
     uint64_t took_ns;           /* from then until its first end */
     bool is_timed;              /* took_ns is set */
+    uint64_t path;              /* of the writes before it, when it last ran (written.h) */
+    uint32_t restarts;          /* how often what it had found was dropped */
     bool has_run;               /* or is deferred, and will run */
     bool is_ended;              /* in this run or an earlier one */
     char *kept;      /* the reply of a stepwise walk, so that it is not repeated; or NULL */
@@ -61,7 +63,7 @@ struct nested_calls {
     struct watch *watch;      /* EXEC: the watched keys; NULL: none */
     struct nested *passed;    /* nested_calls_call: the last one of this run; NULL: none yet */
     struct nested *before;    /* the one before it */
-    uint64_t place, path;     /* of the next one */
+    uint64_t place;           /* of the next one */
     struct nested_args *args; /* of dropped calls, but referred to by this run's writes */
     struct nested_calls_tally *tallies; /* of all dropped calls */
     uint32_t tally_count;
@@ -78,6 +80,7 @@ struct nested_calls {
     struct nested *next_deferred; /* the first that may still have to run */
     size_t shift;                 /* bytes inserted into the outer reply by deferred replies */
     struct resp_writer reply;     /* of the deferred command that is running */
+    struct written written;       /* of the outermost list: by this run */
 };
 
 struct nested_calls *nested_calls_new(void); /* NULL: out of memory */
@@ -107,8 +110,8 @@ void nested_defer(struct nested *nested);
 
 /*
  * For an outer command that does not know in advance what it will run (a script): returns the next
- * nested command of this run. It is the one at the same position in the previous run, if it and all
- * before it are equal, or else a new one. NULL: out of memory. The list is created empty and
+ * nested command of this run. It is the one at the same position in the previous run, if equal, or
+ * else a new one. NULL: out of memory. The list is created empty and
  * settled before the first run. A command that is CMD_LOCAL but not CMD_LOCAL_IDEMPOTENT cannot be
  * run like this.
  *
