@@ -240,16 +240,25 @@ static bool is_same_call(const struct call *call, const struct command *command,
     return is_same;
 }
 
-/* Drops all calls after `last`; NULL: all of them. */
-static void cut_behind(struct nested_calls *nested_calls, struct nested *last)
+/* Drops the call after `last`; NULL: the first one. */
+static void drop_behind(struct nested_calls *nested_calls, struct nested *last)
 {
-    struct nested **at = last == NULL ? &nested_calls->first : &last->next;
-    for (struct nested *nested; (nested = *at) != NULL; nested_calls->count--) {
-        *at = nested->next;
-        nested_calls->bytes -= nested->bytes;
-        nested_free(nested);
-    }
-    nested_calls->last = last;
+    struct nested **at = last == NULL ? &nested_calls->first : &last->next, *nested = *at;
+    *at = nested->next;
+    if (nested_calls->last == nested)
+        nested_calls->last = last;
+    nested_calls->count--;
+    nested_calls->bytes -= nested->bytes;
+    nested_calls->restarts += nested->call.progress != NULL || nested->kept != NULL;
+    nested_free(nested);
+}
+
+static void drop_all(struct nested_calls *nested_calls)
+{
+    uint32_t restarts = nested_calls->restarts;
+    while (nested_calls->first != NULL)
+        drop_behind(nested_calls, NULL);
+    nested_calls->restarts = restarts;
 }
 
 static void drop_kept(struct nested *nested)
@@ -272,7 +281,7 @@ static void begin_anew(struct nested *nested)
     drop_kept(nested);
     call_drop_progress(&nested->call);
     if (nested->call.nested_calls != NULL)
-        cut_behind(nested->call.nested_calls, NULL);
+        drop_all(nested->call.nested_calls);
 }
 
 void nested_calls_begin_anew(struct nested_calls *nested_calls)
@@ -312,8 +321,7 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
         nested_calls->passed == NULL ? nested_calls->first : nested_calls->passed->next;
     uint64_t place = nested_calls->place++;
     if (next != NULL && next->place == place && !is_same_call(&next->call, command, argc, argv)) {
-        cut_behind(nested_calls,
-                   nested_calls->passed); /* the script did not repeat its previous run */
+        drop_behind(nested_calls, nested_calls->passed); /* another call than in the previous run */
         next = NULL;
     }
     if (next == NULL || next->place != place) {
@@ -527,21 +535,21 @@ static void note_write(struct nested *nested)
                      nested->args != NULL ? written_hash(call) : (uintptr_t)nested);
 }
 
-/* False: the writes before it are others in each run, so that it would never get through. It has
- * answered. */
+/* False: the runs differ again and again, so that they would never end. The call has answered. */
 static bool check_path(struct nested *nested)
 {
     struct call *call = &nested->call;
+    struct nested_calls *nested_calls = call->outer->nested_calls;
     uint64_t path = written_path(written_of(call), call);
     bool is_other = path != nested->path && (call->progress != NULL || nested->kept != NULL);
     nested->path = path;
-    if (!is_other)
+    if (is_other) {
+        begin_anew(nested);
+        nested_calls->restarts++;
+    }
+    if (nested_calls->restarts <= RESTARTS_MOST)
         return true;
-    begin_anew(nested);
-    if (nested->restarts++ < RESTARTS_MOST)
-        return true;
-    resp_error(call->reply,
-               "ERR Other writes come before this command each time it has to begin again");
+    resp_error(call->reply, "ERR The script writes something else each time it has to run again");
     return false;
 }
 

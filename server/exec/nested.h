@@ -41,7 +41,6 @@ struct nested {
     uint64_t took_ns;           /* from then until its first end */
     bool is_timed;              /* took_ns is set */
     uint64_t path;              /* of the writes before it, when it last ran (written.h) */
-    uint32_t restarts;          /* how often what it had found was dropped */
     bool has_run;               /* or is deferred, and will run */
     bool is_ended;              /* in this run or an earlier one */
     char *kept;      /* the reply of a stepwise walk, so that it is not repeated; or NULL */
@@ -64,6 +63,7 @@ struct nested_calls {
     struct nested *passed;    /* nested_calls_call: the last one of this run; NULL: none yet */
     struct nested *before;    /* the one before it */
     uint64_t place;           /* of the next one */
+    uint32_t restarts;        /* how often a run differed from the one before */
     struct nested_args *args; /* of dropped calls, but referred to by this run's writes */
     struct nested_calls_tally *tallies; /* of all dropped calls */
     uint32_t tally_count;
