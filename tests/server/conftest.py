@@ -13,7 +13,8 @@ if harness.IS_REDIS:
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes more than a few seconds or much memory")
+    config.addinivalue_line("markers", "slow: takes more than a few seconds or much memory; with the most "
+                            "workers only, unless VELLUM_TEST_WORKERS says otherwise")
     config.addinivalue_line("markers", "vellum: about what Redis does not have")
     config.addinivalue_line(
         "markers", "sockets(reason): not to be carried over a channel by the proxy")
@@ -21,7 +22,17 @@ def pytest_configure(config):
         "markers", "shared: may have a server that others have used, emptied")
 
 
-def pytest_collection_modifyitems(items):
+def is_left_out(item):
+    return (item.get_closest_marker("slow") and "VELLUM_TEST_WORKERS" not in os.environ and
+            hasattr(item, "callspec") and
+            item.callspec.params.get("workers", WORKERS[-1]) != WORKERS[-1])
+
+
+def pytest_collection_modifyitems(config, items):
+    left_out = list(filter(is_left_out, items))
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not is_left_out(item)]
     for item in items:
         marker = item.get_closest_marker("sockets")
         if harness.PROXY and marker:

@@ -180,9 +180,7 @@ def test_large_value(server, size):
 
 
 @pytest.mark.slow
-def test_value_of_512_mb(make_server, workers):
-    if workers != 1:
-        pytest.skip("once is enough")
+def test_value_of_512_mb(make_server):
     large_value_walk(make_server(), 512 * MB)
 
 
