@@ -111,9 +111,8 @@ void nested_defer(struct nested *nested);
 /*
  * For an outer command that does not know in advance what it will run (a script): returns the next
  * nested command of this run. It is the one at the same position in the previous run, if equal, or
- * else a new one. NULL: out of memory. The list is created empty and
- * settled before the first run. A command that is CMD_LOCAL but not CMD_LOCAL_IDEMPOTENT cannot be
- * run like this.
+ * else a new one. NULL: out of memory. The list is created empty and settled before the first run.
+ * A command that is CMD_LOCAL but not CMD_LOCAL_IDEMPOTENT cannot be run like this.
  *
  * A run may have millions of them. nested_calls_forget: the last one has run, and is dropped unless
  * the next run needs to know something about it. refers: the transaction's writes may refer to its

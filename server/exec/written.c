@@ -3,9 +3,11 @@
 #include "server/core/call.h"
 #include "storage/base/keyed_hash.h"
 
+/* Cheap, since EXEC calls it for each command: what clients choose is in keyed hashes already. */
 static uint64_t mix(uint64_t path, uint64_t what)
 {
-    return store_keyed_hash((const uint64_t[]){path, what}, NULL, 0);
+    path = (path ^ what) * 0x9e3779b97f4a7c15;
+    return path ^ path >> 32;
 }
 
 void written_clear(struct written *written)
@@ -22,22 +24,22 @@ uint64_t written_hash(const struct call *call)
     return hash;
 }
 
-static struct written_key *find(struct written *written, const struct store_key *key)
+/* The key's place; `count`: it has none. */
+static uint32_t find(const struct written *written, const struct store_key *key)
 {
-    for (uint32_t i = 0; i < written->count; i++)
-        if (written->keys[i].hash == key->hash && written->keys[i].db == key->db)
-            return &written->keys[i];
-    return NULL;
+    uint32_t at = 0;
+    while (at < written->count &&
+           (written->keys[at].hash != key->hash || written->keys[at].db != key->db))
+        at++;
+    return at;
 }
 
 static void note_key(struct written *written, const struct store_key *key, uint64_t what)
 {
-    struct written_key *known = find(written, key);
-    if (known == NULL && written->count < WRITTEN_KEYS) {
-        known = &written->keys[written->count++];
-        *known = (struct written_key){.hash = key->hash, .db = key->db};
-    }
-    uint64_t *to = known != NULL ? &known->path : &written->others;
+    uint32_t at = find(written, key);
+    if (at == written->count && at < WRITTEN_KEYS)
+        written->keys[written->count++] = (struct written_key){.hash = key->hash, .db = key->db};
+    uint64_t *to = at < written->count ? &written->keys[at].path : &written->others;
     *to = mix(*to, what);
 }
 
@@ -61,9 +63,9 @@ uint64_t written_path(const struct written *written, const struct call *call)
         return path;
     }
     for (uint32_t i = 0; i < call->key_count; i++) {
-        const struct written_key *known = find((struct written *)written, &call->keys[i]);
+        uint32_t at = find(written, &call->keys[i]);
         path = mix(path, call->keys[i].hash + call->keys[i].db);
-        path = known != NULL ? mix(path, known->path) : path;
+        path = at < written->count ? mix(path, written->keys[at].path) : path;
     }
     return path;
 }

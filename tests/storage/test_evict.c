@@ -345,18 +345,24 @@ static uint64_t tell_process_bytes(void *arg)
     return atomic_load(&process->is_unknown) ? 0 : size;
 }
 
+static struct medium *open_measured(struct rig *rig, struct process *process, uint64_t bytes)
+{
+    struct medium *medium = medium_new(1);
+    rig_defaults(rig);
+    rig->options.memory_bytes = bytes;
+    rig->options.process_bytes = tell_process_bytes;
+    rig->options.process_arg = process;
+    rig_open_on(rig, medium);
+    return medium;
+}
+
 /* The maintenance thread may stand before a lock that a long transaction holds. */
 static void who_grows_measures_in_the_maintenance_threads_place(void **state)
 {
     (void)state;
     struct process process = {.asker = pthread_self()};
     struct rig rig;
-    struct medium *medium = medium_new(1);
-    rig_defaults(&rig);
-    rig.options.memory_bytes = 8 * MB;
-    rig.options.process_bytes = tell_process_bytes;
-    rig.options.process_arg = &process;
-    rig_open_on(&rig, medium);
+    struct medium *medium = open_measured(&rig, &process, 8 * MB);
     uint32_t before = atomic_load(&process.asked), rounds = 0;
     for (; rounds < 100 && atomic_load(&process.asked) == before; rounds++) {
         usleep(45 * 1000);
@@ -374,12 +380,7 @@ static void a_failed_measurement_leaves_the_last_one(void **state)
     (void)state;
     struct process process = {.asker = pthread_self()};
     struct rig rig;
-    struct medium *medium = medium_new(1);
-    rig_defaults(&rig);
-    rig.options.memory_bytes = 16 * MB;
-    rig.options.process_bytes = tell_process_bytes;
-    rig.options.process_arg = &process;
-    rig_open_on(&rig, medium);
+    struct medium *medium = open_measured(&rig, &process, 16 * MB);
     usleep(45 * 1000);
     atomic_store(&process.is_large, true);
     store_note_memory(rig.store, 9 * MB);
