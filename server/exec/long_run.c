@@ -120,6 +120,12 @@ static enum store_result begin(struct request *request)
     return STORE_OK;
 }
 
+/* Its writes so far are discarded if nobody will receive the reply. */
+static enum store_result resume(const struct request *request)
+{
+    return is_in_vain(request) ? STORE_CANCELLED : STORE_OK;
+}
+
 static enum store_result run_on_fiber(struct request *request)
 {
     struct call *call = &request->call;
@@ -168,7 +174,7 @@ enum store_result long_run_in_store(struct store_txn *txn, struct store_request 
     struct request *request = (struct request *)store_request;
     struct call *call = &request->call;
     call->txn = txn;
-    enum store_result result = goes_on(request) ? STORE_OK : begin(request);
+    enum store_result result = goes_on(request) ? resume(request) : begin(request);
     if (result != STORE_OK)
         return result;
     result = batch_end(call, run_timed_turn(request));

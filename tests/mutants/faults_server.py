@@ -109,6 +109,10 @@ fault("pops-for-nobody", "server/exec/long_run.c",
       "a client that was killed while it waited for an element still takes it",
       ("(request->is_read || request->may_block) &&", "request->is_read &&"),
       by=["test_blocking.py::test_nothing_is_popped_for_a_killed_client"])
+fault("long-pop-for-nobody", "server/exec/long_run.c",
+      "a client that is killed between two slices of its pop still takes the elements",
+      ("return is_in_vain(request) ? STORE_CANCELLED : STORE_OK;", "return STORE_OK;"),
+      by=["test_blocked"])
 fault("waiter-looks-in-the-past", "server/exec/blocked.c",
       "a client that is woken sees its key as it was when the worker's round began",
       ("store_clock_ms(request->call.server->store); /*", "worker_now(waiter->worker); /*"),

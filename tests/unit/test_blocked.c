@@ -5,11 +5,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "server/exec/blocked.h"
+#include "server/exec/request.h"
 #include "server/loop/worker_loop.h"
 #include "tests/unit/fixture.h"
 
@@ -80,6 +82,39 @@ static void test_a_handed_off_waiter_is_served_unless_its_client_is_gone(void **
     assert_null(gone->transport);
     say(fixture, maker, "EXISTS k\r\n", 0);
     assert_received(maker, ":1\r\n:1\r\n:1\r\n"); /* it is left for others */
+    assert_nobody_waits(fixture);
+}
+
+static void add_sorted_set(struct fixture *fixture, struct peer *peer, int count)
+{
+    char text[32];
+    for (int i = 0; i < count; i++) {
+        snprintf(text, sizeof text, i % 1000 == 0 ? "\r\nZADD big %d m%d" : " %d m%d", i, i);
+        send_text(peer, text);
+    }
+    while (peer->taken < peer->sent.len)
+        say(fixture, peer, "\r\n", 0);
+    turn_all(fixture, ROUNDS);
+    peer->received.len = 0;
+}
+
+static void test_a_long_pop_ends_when_its_client_is_gone(void **state)
+{
+    struct fixture *fixture = *state;
+    struct peer *maker = connect_peer(fixture);
+    add_sorted_set(fixture, maker, 40000);
+    struct peer *gone = wait_there(fixture, "BZMPOP 0 1 k MIN COUNT 20000\r\n");
+    const struct request *request = conn_of(gone)->requests;
+    say(fixture, maker, "RENAME big k\r\n", 0);
+    while (request->fiber == NULL) { /* then it has removed some, and others have their turn */
+        assert_non_null(conn_of(gone)->requests);
+        turn_all(fixture, 1);
+    }
+    conn_kill(conn_of(gone));
+    turn_all(fixture, ROUNDS);
+    assert_null(gone->transport);
+    say(fixture, maker, "ZCARD k\r\n", 0);
+    assert_received(maker, "+OK\r\n:40000\r\n");
     assert_nobody_waits(fixture);
 }
 
@@ -182,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_key_is_kept_for_the_waiter_it_was_handed_to),
         TEST(test_a_handed_off_waiter_is_served_unless_its_client_is_gone),
+        TEST(test_a_long_pop_ends_when_its_client_is_gone),
         TEST(test_a_waiter_that_is_handed_nothing),
         TEST(test_what_one_does_not_take_goes_to_the_next),
         TEST(test_a_swap_is_for_who_can_use_it),
