@@ -162,7 +162,11 @@ static enum store_result evaluate(struct call *call)
     struct script_state *state = script_state_get(call->worker);
     if (state == NULL)
         return STORE_NO_MEMORY;
-    return script_run(state, call, script, !writes, 3, 3 + evaluation->key_count);
+    enum store_result result =
+        script_run(state, call, script, !writes, 3, 3 + evaluation->key_count);
+    if (result == STORE_OK)
+        nested_calls_end(call->nested_calls);
+    return result;
 }
 
 enum store_result cmd_eval(struct call *call)

@@ -338,6 +338,14 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
     return next;
 }
 
+void nested_calls_end(struct nested_calls *nested_calls)
+{
+    struct nested *left =
+        nested_calls->passed == NULL ? nested_calls->first : nested_calls->passed->next;
+    for (; left != NULL; left = left->next)
+        left->has_run = false;
+}
+
 /* ---- dropping calls ---- */
 
 /* The tally of the same command and error ("-CODE ...", or empty); NULL: out of memory. */
@@ -572,6 +580,7 @@ static enum store_result run_or_repeat(struct nested *nested)
     nested->is_ended = false;
     if (call->nested_calls != NULL)
         nested_calls_begin(call);
+    call->hits = call->misses = 0; /* the repeated reply above keeps its own */
     enum store_result result = run_timed(nested);
     if (!is_own_failure(result))
         return result;
@@ -620,7 +629,6 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
     uint32_t reader_count = request_of_call(call)->reader_count;
     call->reply = reply;
     call->txn = call->outer->txn;
-    call->hits = call->misses = 0;
     nested->is_deferred = false;
     nested->has_run = true;
     enum store_result result = run_or_repeat(nested);
@@ -694,20 +702,27 @@ static void account_tally(const struct nested_calls_tally *tally, struct worker 
                                tally->is_refused);
 }
 
+static void account_nested(const struct nested *nested, struct worker *worker)
+{
+    const struct call *call = &nested->call;
+    bool is_counted = call->nested_calls != NULL && call->nested_calls->error_is_counted;
+    commandstats_add_calls(worker, call->command, 1);
+    if (nested->nsec != 0)
+        commandstats_add_time(worker, call->command, nested->nsec);
+    commandstats_add_lookups(worker, call->hits, call->misses);
+    if (nested->error[0] != '\0' && is_counted)
+        commandstats_add_failure(worker, call->command);
+    else if (nested->error[0] != '\0')
+        commandstats_add_error(worker, call->command, nested->error, strlen(nested->error), false);
+    if (call->nested_calls != NULL)
+        nested_calls_account(call->nested_calls, worker);
+}
+
 void nested_calls_account(const struct nested_calls *nested_calls, struct worker *worker)
 {
     for (uint32_t i = 0; i < nested_calls->tally_count; i++)
         account_tally(&nested_calls->tallies[i], worker);
-    for (const struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
-        const struct call *call = &nested->call;
-        if (!nested->has_run)
-            continue;
-        commandstats_add_calls(worker, call->command, 1);
-        if (nested->nsec != 0)
-            commandstats_add_time(worker, call->command, nested->nsec);
-        commandstats_add_lookups(worker, call->hits, call->misses);
-        if (nested->error[0] != '\0')
-            commandstats_add_error(worker, call->command, nested->error, strlen(nested->error),
-                                   false);
-    }
+    for (const struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next)
+        if (nested->has_run)
+            account_nested(nested, worker);
 }

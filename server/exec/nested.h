@@ -121,6 +121,8 @@ void nested_defer(struct nested *nested);
 struct nested *nested_calls_call(struct call *outer, const struct command *command, size_t argc,
                                  const struct resp_slice *argv);
 void nested_calls_forget(struct nested_calls *nested_calls, bool refers);
+/* Its run has ended: calls that only earlier runs have reached do not count. */
+void nested_calls_end(struct nested_calls *nested_calls);
 /* A command that this run refuses, with the error "-ERR ...". NULL: no command has that name. */
 void nested_calls_refuse(struct nested_calls *nested_calls, const struct command *command,
                          const char *error);
@@ -142,7 +144,7 @@ struct call *nested_calls_next_deferred(struct nested_calls *nested_calls);
 /* The deferred command's function has returned `result`: inserts its reply. */
 void nested_calls_finish_deferred(struct call *call, enum store_result result);
 
-/* Adds the nested commands to INFO's statistics. */
+/* Adds the nested commands to INFO's statistics, and those inside them. */
 void nested_calls_account(const struct nested_calls *nested_calls, struct worker *worker);
 
 #endif

@@ -182,6 +182,10 @@ fault("flowed-and-forgotten", "server/net/conn_output.c",
 
 # ---- input that is set aside ----
 
+fault("figures-of-another-run", "server/commands/cmd_script.c",
+      "INFO counts commands that only a discarded run of a script has called",
+      ("nested_calls_end(call->nested_calls);", ";"),
+      by=["test_script.py::test_figures_leave_out_what_only_earlier_runs_have_called"])
 fault("walk-of-another-run", "server/exec/nested.c",
       "a script's call goes on where it was, though others have written before it",
       ("bool is_other = path != nested->path && (", "bool is_other = false && ("),

@@ -282,6 +282,43 @@ def test_figures_count_what_has_run(server):
         assert b"errorstat_ERR:count=1\r\n" in raw.call("INFO", "errorstats")
 
 
+def test_figures_count_scripts_in_transactions(server):
+    client = server.client()
+    client.set("a", "text")
+    failing = "redis.call('GET', KEYS[1]) redis.call('GET', 'x') return redis.call('INCR', KEYS[1])"
+    with server.raw() as raw:
+        client.config_resetstat()
+        raw.send(encode("MULTI") + encode("EVAL", "redis.call('GET', KEYS[1]) return 1", 1, "a") +
+                 encode("EVAL", failing, 2, "a", "x") + encode("EXEC"))
+        assert raw.reply() == b"+OK\r\n"
+        assert [raw.reply() for _ in range(3)][2].startswith(b"*2\r\n:1\r\n-ERR value is not")
+    stats = client.info("commandstats")
+    assert stats["cmdstat_get"]["calls"] == 3
+    assert stats["cmdstat_incr"]["calls"] == 1 and stats["cmdstat_incr"]["failed_calls"] == 1
+    assert stats["cmdstat_eval"]["calls"] == 2 and stats["cmdstat_eval"]["failed_calls"] == 1
+    with server.raw() as raw:
+        assert b"errorstat_ERR:count=1\r\n" in raw.call("INFO", "errorstats")
+    whole = client.info("stats")
+    assert whole["total_error_replies"] == 1
+    assert whole["keyspace_hits"] == 2 and whole["keyspace_misses"] == 1
+
+
+def test_figures_count_long_replies(server):
+    client = server.client()
+    names = ["a", "b", "c"]
+    for name in names:
+        client.sadd(name, *range(5000))
+    client.config_resetstat()
+    with client.pipeline(transaction=True) as pipeline:
+        for name in names:
+            pipeline.smembers(name)
+        pipeline.smembers("absent")
+        assert [len(reply) for reply in pipeline.execute()] == [5000, 5000, 5000, 0]
+    whole = client.info("stats")
+    assert whole["keyspace_hits"] == 3 and whole["keyspace_misses"] == 1
+    assert client.info("commandstats")["cmdstat_smembers"]["calls"] == 4
+
+
 def test_client_list_tells(server):
     with server.raw() as raw:
         raw.call("CLIENT", "SETNAME", "queueing")

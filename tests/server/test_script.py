@@ -558,3 +558,23 @@ def test_writes_that_are_others_in_each_run(raw):
     same = "redis.call('LSET', KEYS[1], 0, redis.call('INFO', 'cpu')) "
     reply = raw.call("EVAL", same + WALK, "1", "list")
     assert reply == b"$-1\r\n" or reply.startswith(b"-ERR The script writes something else")
+
+
+@pytest.mark.vellum
+def test_figures_leave_out_what_only_earlier_runs_have_called(server):
+    """A run that another client's SUBSCRIBE sends another way: the walk of those before it is
+    nobody's."""
+    script = ("if redis.call('PUBSUB', 'NUMSUB', 'c')[2] > 0 then return 'short' end "
+              "redis.call('SMEMBERS', KEYS[1]) return 'long'")
+    client = server.client()
+    client.sadd("s", *range(50_000))
+    for _ in range(50):
+        client.config_resetstat()
+        with server.raw() as raw, server.raw() as subscriber:
+            raw.send(encode("EVAL", script, 1, "s"))
+            subscriber.call("SUBSCRIBE", "c")
+            way = raw.reply()
+        calls = client.info("commandstats").get("cmdstat_smembers", {"calls": 0})["calls"]
+        assert calls == (way == b"$4\r\nlong\r\n")
+        if calls == 0:
+            break
