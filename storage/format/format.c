@@ -112,6 +112,18 @@ static bool root_is_sound(const char *at, uint32_t bytes)
     return true;
 }
 
+/* Its bytes were written at once: its depth follows from its length, and long_key_room() relies on
+ * that. */
+static bool key_root_is_sound(const char *at, uint32_t bytes)
+{
+    struct format_root root;
+    if (!root_is_sound(at, bytes))
+        return false;
+    memcpy(&root, at, sizeof root);
+    uint32_t most = FORMAT_ROOT_EXTENTS * FORMAT_EXTENT_BYTES;
+    return root.depth == (root.length > most);
+}
+
 static bool trees_are_sound(const char *at, uint32_t bytes)
 {
     struct format_trees head;
@@ -149,7 +161,7 @@ bool format_item_is_sound(const struct format_item *item)
         return false;
     if (item->flags & FORMAT_LONG_KEY &&
         (item->key_len < head ||
-         !root_is_sound(format_key_root(item), format_key_root_length(item))))
+         !key_root_is_sound(format_key_root(item), format_key_root_length(item))))
         return false;
     if (item->flags & FORMAT_TREES)
         return trees_are_sound(format_payload(item), item->payload_len);

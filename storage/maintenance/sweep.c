@@ -16,6 +16,7 @@
 #include "storage/base/checks.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/databases.h"
+#include "storage/txn/verify.h"
 #include "storage/tree/tree_drop.h"
 #include "storage/value/free.h"
 
@@ -36,16 +37,16 @@ static bool remove_entry(struct partition *partition, uint32_t slot, uint32_t ta
     return false;
 }
 
+/* An item that is damaged has an entry that it does not name: the next start scans. */
 static void sweep_item(struct store *store, struct partition *partition, uint32_t page,
                        uint32_t item_slot, const struct format_item *item)
 {
-    uint32_t size = format_class_size(page_file_class_of(&partition->file, page));
-    uint32_t length = format_item_length(item, size);
-    uint32_t mix =
-        format_place_mix(store->superblock.latest.seed, partition->file.id, page, item_slot);
-    if (item->database == 0 || !databases_is_dead(store, item->database) || !length ||
-        item->checksum != format_item_checksum(item, length, mix))
+    if (item->database == 0 || !databases_is_dead(store, item->database))
         return;
+    if (verify_slot(&partition->file, page, item_slot, item) != SLOT_ITEM) {
+        atomic_store(&store->scan_wanted, true);
+        return;
+    }
     uint32_t slot = format_key_slot(item);
     uint32_t tag = engine_tag(format_key_hash(&store->superblock.secret, item), item->database);
     if (slot >> store->slot_shift != partition->file.id ||

@@ -415,6 +415,14 @@ fault("trees-believed", "storage/format/format.c",
       "the number of trees in an item is believed",
       ("return trees_are_sound(format_payload(item), item->payload_len);", "return true;"),
       by=[TINY_BELIEVED])
+fault("key-depth-believed", "storage/format/format.c",
+      "a long key's root is believed to be as deep as it says",
+      ("return root.depth == (root.length > most);", "return true;"),
+      by=[TINY_BELIEVED])
+fault("flushed-believed", "storage/maintenance/sweep.c",
+      "what a flushed item with a right checksum names is believed",
+      ("verify_slot(&partition->file, page, item_slot, item) != SLOT_ITEM", "false"),
+      by=[TINY_BELIEVED])
 fault("pages-believed", "storage/maintenance/tree_purge.c",
       "a deleted collection gives back whatever pages its nodes name",
       ("return page_file_class_at(file, page) == TREE_CLASS && page % SEGMENT_PAGES != 0;", "return page > 0;"),

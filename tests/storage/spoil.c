@@ -302,6 +302,48 @@ static bool spoil_item(struct rng *rng, struct medium *medium, char text[160])
     return true;
 }
 
+static bool spoil_home(struct rng *rng, struct medium *medium, char text[160])
+{
+    struct place place;
+    struct format_trees head;
+    uint32_t partitions = latest(medium).partition_count;
+    if (!choose_item(rng, medium, FORMAT_TREES, &place))
+        return false;
+    char *payload = (char *)format_payload(item_at(&place));
+    memcpy(&head, payload, sizeof head);
+    head.home = partitions + rng_below(rng, FORMAT_PARTITION_MAX - partitions);
+    memcpy(payload, &head, sizeof head);
+    snprintf(text, 160, "home %u in %u:%u:%u", (uint32_t)head.home, place.file, place.page,
+             place.slot);
+    write_item(medium, &place);
+    return true;
+}
+
+/* Its first descriptor is said to name a node; those behind it are taken out. */
+static bool spoil_key_depth(struct rng *rng, struct medium *medium, char text[160])
+{
+    struct place place;
+    struct format_root root;
+    for (uint32_t tries = 0; tries < 32; tries++) {
+        if (!choose_item(rng, medium, FORMAT_LONG_KEY, &place))
+            return false;
+        struct format_item *item = item_at(&place);
+        char *at = (char *)format_key_root(item), *payload = (char *)format_payload(item);
+        memcpy(&root, at, sizeof root);
+        if (root.depth > 0 || root.count < 2)
+            continue;
+        uint32_t more = (root.count - 1) * (uint32_t)sizeof(struct format_extent);
+        memmove(payload - more, payload, item->payload_len);
+        item->key_len -= (uint16_t)more;
+        root.depth = root.count = 1;
+        memcpy(at, &root, sizeof root);
+        snprintf(text, 160, "a long key's depth in %u:%u:%u", place.file, place.page, place.slot);
+        write_item(medium, &place);
+        return true;
+    }
+    return false;
+}
+
 /* ---- nodes of trees ---- */
 
 static bool spoil_node(struct rng *rng, struct medium *medium, char text[160])
@@ -529,8 +571,8 @@ static bool spoil_index(struct rng *rng, struct medium *medium, char text[160])
 bool spoil(struct rng *rng, struct medium *medium, enum spoil kind, char text[160])
 {
     static bool (*const kinds[SPOILS])(struct rng *, struct medium *, char[160]) = {
-        spoil_superblock, spoil_segment, spoil_item,  spoil_node,
-        spoil_extents,    spoil_journal, spoil_index, spoil_twin};
+        spoil_superblock, spoil_segment, spoil_item,    spoil_home,  spoil_key_depth,
+        spoil_node,       spoil_extents, spoil_journal, spoil_index, spoil_twin};
     text[0] = 0;
     return kinds[kind](rng, medium, text);
 }

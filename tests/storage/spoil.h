@@ -11,9 +11,11 @@
 enum spoil {
     SPOIL_SUPERBLOCK,
     SPOIL_SEGMENT,
-    SPOIL_ITEM,    /* its header, or what it names */
-    SPOIL_NODE,    /* of a tree */
-    SPOIL_EXTENTS, /* a node of a large value, with the root's checksum of it */
+    SPOIL_ITEM,      /* its header, or what it names */
+    SPOIL_HOME,      /* of a collection: a partition that the store does not have */
+    SPOIL_KEY_DEPTH, /* of a long key's root: a node, where the root itself would do */
+    SPOIL_NODE,      /* of a tree */
+    SPOIL_EXTENTS,   /* a node of a large value, with the root's checksum of it */
     SPOIL_JOURNAL,
     SPOIL_INDEX,
     SPOIL_TWIN, /* one item says what another one does of what it names */

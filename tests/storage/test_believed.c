@@ -25,6 +25,7 @@
 #define TREES 4u
 #define FRESH 12u
 #define NAMES (SMALL + LARGE + LONG + TREES)
+#define NAME_BYTES (FORMAT_KEY_INLINE + LONG * FORMAT_EXTENT_BYTES + 64)
 #define TRIALS (SIZES_ARE_TINY ? 40u : 6u)
 #define TRIAL_SECONDS 300u /* only what never ends takes so long */
 #define WALKED_MOST 100000u
@@ -42,13 +43,16 @@ static void on_abort(int signal_number)
 
 /* ---- what there is ---- */
 
-static const char *name_of(uint32_t number, char name[FORMAT_KEY_INLINE + 64])
+static const char *name_of(uint32_t number, char name[NAME_BYTES])
 {
     bool is_long = number >= SMALL + LARGE && number < SMALL + LARGE + LONG;
-    int length = sprintf(name, "name:%u:", number);
-    if (is_long)
-        memset(name + length, 'x', FORMAT_KEY_INLINE);
-    name[is_long ? (uint32_t)length + FORMAT_KEY_INLINE : (uint32_t)length] = 0;
+    uint32_t length = (uint32_t)sprintf(name, "name:%u:", number);
+    if (is_long) {
+        uint32_t more = FORMAT_KEY_INLINE + (number - SMALL - LARGE) * FORMAT_EXTENT_BYTES;
+        memset(name + length, 'x', more);
+        length += more;
+    }
+    name[length] = 0;
     return name;
 }
 
@@ -69,14 +73,14 @@ static uint64_t length_of(uint32_t number)
 
 static void put(struct rig *rig, struct rng *rng, uint32_t number)
 {
-    char name[FORMAT_KEY_INLINE + 64];
+    char name[NAME_BYTES];
     must(do_put(rig, name_of(number, name), blob_random(rng, length_of(number))) == STORE_OK,
          "putting %u", number);
 }
 
 static void fill(struct rig *rig, struct rng *rng)
 {
-    char name[FORMAT_KEY_INLINE + 64];
+    char name[NAME_BYTES];
     for (uint32_t i = 0; i < NAMES - TREES; i++)
         put(rig, rng, i);
     for (uint32_t i = 0; i < SMALL; i += 5)
@@ -88,7 +92,7 @@ static void fill(struct rig *rig, struct rng *rng)
 /* What a journal has of everything: puts, deletions, patches of nodes, a long record, databases. */
 static void change(struct rig *rig, struct rng *rng)
 {
-    char name[FORMAT_KEY_INLINE + 64];
+    char name[NAME_BYTES];
     for (uint32_t i = 0; i < NAMES - TREES; i += 2)
         put(rig, rng, i);
     must(do_delete(rig, name_of(1, name)) == STORE_OK, "delete");
@@ -160,7 +164,7 @@ static enum store_result disturb(struct store_txn *txn, struct tree_job *job,
 /* Reads every name, and changes or deletes it; what comes of it is no matter. */
 static void use_all(struct rig *rig, struct rng *rng, bool deletes)
 {
-    char name[FORMAT_KEY_INLINE + 64];
+    char name[NAME_BYTES];
     for (uint32_t i = 0; i < NAMES; i++) {
         enum store_result result;
         blob_unref(do_get(rig, name_of(i, name), &result));
@@ -265,7 +269,40 @@ static void live_on(struct rig *rig, struct rng *rng, struct medium *medium)
         blob_unref(fresh.values[i]);
 }
 
-static void try_once(struct rig *rig, struct rng *rng, const struct medium *whole, enum spoil kind)
+static void put_elsewhere(struct rig *rig)
+{
+    struct call *call = call_new();
+    struct step *step = call_step(call, STEP_PUT, call_key(call, 1, 0, "key", 3));
+    step->blob = blob_text("value");
+    step->expire_ms = STORE_NO_EXPIRY;
+    call_start(rig->workers[0], call);
+    call_wait(rig, call);
+    must(call->result == STORE_OK, "put: %d", call->result);
+    call_free(call);
+}
+
+/* Another database has a key, so all that there is has to be swept, from the disk as it stands. */
+static void flush_at_once(struct rig *rig, struct rng *rng, struct medium *medium)
+{
+    struct fresh fresh;
+    put_elsewhere(rig);
+    flush_db(rig, 0);
+    for (uint32_t i = 0; i < 15; i++)
+        rig_run(rig, 2);
+    put_fresh(rig, rng, &fresh, 0, FRESH);
+    check_fresh(rig, &fresh, FRESH, "after the flush");
+    rig_close_well(rig);
+    rig_open_on(rig, medium);
+    check_fresh(rig, &fresh, FRESH, "after the start");
+    rig_close_well(rig);
+    for (uint32_t i = 0; i < FRESH; i++)
+        blob_unref(fresh.values[i]);
+}
+
+typedef void life_fn(struct rig *rig, struct rng *rng, struct medium *medium);
+
+static void try_once(struct rig *rig, struct rng *rng, const struct medium *whole, enum spoil kind,
+                     life_fn *live)
 {
     struct medium *medium = medium_copy(whole);
     char text[160];
@@ -281,18 +318,18 @@ static void try_once(struct rig *rig, struct rng *rng, const struct medium *whol
     if (SIZES_ARE_TINY || rng_chance(rng, 20))
         check_directory(medium);
     /* An index checkpoint stands for the headers, and for who names a run: they are not read. */
-    rig->options.scans =
-        kind == SPOIL_SEGMENT || kind == SPOIL_TWIN || (kind != SPOIL_INDEX && rng_chance(rng, 50));
+    rig->options.scans = kind == SPOIL_SEGMENT || kind == SPOIL_TWIN ||
+                         (live == live_on && kind != SPOIL_INDEX && rng_chance(rng, 50));
     enum store_result result = rig_open(rig, medium_disk(medium));
     if (result == STORE_OK)
-        live_on(rig, rng, medium);
+        live(rig, rng, medium);
     else
         must(strlen(rig->message) > 10, "%s: refused without a reason: %d", doing, result);
     alarm(0);
     medium_free(medium);
 }
 
-static void believe_nothing(enum spoil kind, bool stopped, const char *test)
+static void believe_nothing(enum spoil kind, bool stopped, life_fn *live, const char *test)
 {
     const char *asked = getenv("VELLUM_TRIALS");
     uint32_t trials = asked ? (uint32_t)atoi(asked) : TRIALS;
@@ -301,27 +338,30 @@ static void believe_nothing(enum spoil kind, bool stopped, const char *test)
     signal(SIGABRT, on_abort);
     signal(SIGALRM, on_abort);
     struct medium *medium = make(&rig, stopped);
-    for (uint32_t i = 0; i < trials; i++)
-        try_once(&rig, &rng, medium, kind);
+    for (uint32_t i = 0; i < (live == live_on ? trials : (trials + 1) / 2); i++)
+        try_once(&rig, &rng, medium, kind, live);
     medium_free(medium);
 }
 
-#define TEST(name, kind, stopped)                                                                  \
+#define TEST(name, kind, stopped, live)                                                            \
     static void name(void **state)                                                                 \
     {                                                                                              \
         (void)state;                                                                               \
-        believe_nothing(kind, stopped, #name);                                                     \
+        believe_nothing(kind, stopped, live, #name);                                               \
     }
 
-TEST(superblocks, SPOIL_SUPERBLOCK, true)
-TEST(superblocks_after_a_crash, SPOIL_SUPERBLOCK, false)
-TEST(headers_of_segments, SPOIL_SEGMENT, true)
-TEST(items, SPOIL_ITEM, true)
-TEST(nodes_of_trees, SPOIL_NODE, true)
-TEST(nodes_of_large_values, SPOIL_EXTENTS, true)
-TEST(journals, SPOIL_JOURNAL, false)
-TEST(indexes, SPOIL_INDEX, true)
-TEST(two_that_name_one, SPOIL_TWIN, true)
+TEST(superblocks, SPOIL_SUPERBLOCK, true, live_on)
+TEST(superblocks_after_a_crash, SPOIL_SUPERBLOCK, false, live_on)
+TEST(headers_of_segments, SPOIL_SEGMENT, true, live_on)
+TEST(items, SPOIL_ITEM, true, live_on)
+TEST(long_keys, SPOIL_KEY_DEPTH, true, live_on)
+TEST(flushed_items, SPOIL_ITEM, true, flush_at_once)
+TEST(flushed_collections, SPOIL_HOME, true, flush_at_once)
+TEST(nodes_of_trees, SPOIL_NODE, true, live_on)
+TEST(nodes_of_large_values, SPOIL_EXTENTS, true, live_on)
+TEST(journals, SPOIL_JOURNAL, false, live_on)
+TEST(indexes, SPOIL_INDEX, true, live_on)
+TEST(two_that_name_one, SPOIL_TWIN, true, live_on)
 
 int main(void)
 {
@@ -330,6 +370,9 @@ int main(void)
         cmocka_unit_test(superblocks_after_a_crash),
         cmocka_unit_test(headers_of_segments),
         cmocka_unit_test(items),
+        cmocka_unit_test(long_keys),
+        cmocka_unit_test(flushed_items),
+        cmocka_unit_test(flushed_collections),
         cmocka_unit_test(nodes_of_trees),
         cmocka_unit_test(nodes_of_large_values),
         cmocka_unit_test(journals),
