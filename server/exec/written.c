@@ -54,10 +54,18 @@ void written_note(struct written *written, const struct call *call, uint64_t wha
             note_key(written, &call->keys[i], what);
 }
 
+/* SORT by its patterns, which move its keys without a count of them, and scripts. */
+static bool may_read_undeclared(const struct command *command)
+{
+    bool has_patterns = (command->flags & CMD_MOVABLE_KEYS) != 0 && command->key_count_at == 0;
+    return has_patterns || command->declare != NULL;
+}
+
 uint64_t written_path(const struct written *written, const struct call *call)
 {
     uint64_t path = written->others;
-    if (call->key_count == 0 || call->key_count > WRITTEN_KEYS) {
+    if (call->key_count == 0 || call->key_count > WRITTEN_KEYS ||
+        may_read_undeclared(call->command)) {
         for (uint32_t i = 0; i < written->count; i++)
             path = mix(path, written->keys[i].path);
         return path;

@@ -182,6 +182,10 @@ fault("flowed-and-forgotten", "server/net/conn_output.c",
 
 # ---- input that is set aside ----
 
+fault("weights-of-another-run", "server/exec/written.c",
+      "a script's SORT keeps weights that another run has written",
+      ("|| may_read_undeclared(call->command)) {", ") {"),
+      by=["test_script.py::test_what_sort_has_weighed_is_of_its_own_run"])
 fault("figures-of-another-run", "server/commands/cmd_script.c",
       "INFO counts commands that only a discarded run of a script has called",
       ("nested_calls_end(call->nested_calls);", ";"),

@@ -548,6 +548,35 @@ def test_what_a_walk_has_found_is_of_its_own_run(server, commands):
         assert client.llen("list") in (1, 30000)
 
 
+SORT = "return redis.call('SORT_RO', KEYS[1], 'BY', 'w*', 'LIMIT', '0', '1')"
+WEIGHT = """local n = redis.call('PUBSUB', 'NUMSUB', 'c')[2]
+            redis.call('SET', 'w0', n == 0 and '-1' or '1000000') """
+
+
+@pytest.mark.parametrize("commands", [
+    encode("EVAL", WEIGHT + "redis.call('SET', 'n', n) " + SORT, "1", "list"),
+    encode("MULTI") + encode("EVAL", WEIGHT + "redis.call('SET', 'n', n)", "0") +
+    encode("EVAL_RO", SORT, "1", "list") + encode("EXEC"),
+], ids=["script", "exec"])
+def test_what_sort_has_weighed_is_of_its_own_run(server, commands):
+    """The weights are of keys that SORT does not name: what is written to them is another thing in
+    each run."""
+    client = server.client()
+    client.rpush("list", *range(20000))
+    client.mset({f"w{n}": n for n in range(20000)})
+    for attempt in range(10):
+        with server.raw() as caller, server.raw() as other:
+            caller.send(commands + encode("PING"))
+            for _ in range(20):
+                for words in ("SUBSCRIBE", "c"), ("UNSUBSCRIBE", "c"):
+                    other.call(*words)
+                    time.sleep(0.0002 * (attempt % 5))
+            while (reply := caller.reply()) != b"+PONG\r\n":
+                last = reply
+        first = b"0" if client.get("n") == b"0" else b"1"
+        assert last.endswith(b"*1\r\n$1\r\n%s\r\n" % first)
+
+
 @pytest.mark.vellum
 def test_writes_that_are_others_in_each_run(raw):
     """They do not keep a walk of another key from its end; one of the same key is refused in the end."""
