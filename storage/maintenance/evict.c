@@ -124,15 +124,15 @@ static bool consider(void *arg, uint32_t slot, uint64_t entry)
  * held. */
 static uint32_t choose(struct choice *choice)
 {
-    struct eviction *eviction = &choice->partition->eviction;
+    struct index_cursor *hand = &choice->partition->eviction_hands[choice->size_class];
     struct index *index = &choice->partition->index;
     assert(lock_is_held(&choice->partition->file.lock));
     uint32_t samples = atomic_load_explicit(&choice->store->policy.samples, memory_order_relaxed);
     choice->most_seen = BATCH * samples * SAMPLE_FACTOR;
-    if (eviction->at.slot < index->first_slot)
-        eviction->at = (struct index_cursor){.slot = index->first_slot};
-    if (!index_scan(index, &eviction->at, WALK_ENTRIES, consider, choice))
-        eviction->at = (struct index_cursor){.slot = index->first_slot};
+    if (hand->slot < index->first_slot)
+        *hand = (struct index_cursor){.slot = index->first_slot};
+    if (!index_scan(index, hand, WALK_ENTRIES, consider, choice))
+        *hand = (struct index_cursor){.slot = index->first_slot};
     uint32_t evicted = (choice->seen + samples * SAMPLE_FACTOR - 1) / (samples * SAMPLE_FACTOR);
     return evicted < choice->count ? evicted : choice->count;
 }
@@ -175,7 +175,7 @@ static void note_fruit(struct choice *choice)
     if (choice->size_class == ANY_CLASS)
         atomic_store(&choice->store->eviction_exhausted, true);
     else
-        eviction->barren |= room_bit(choice->size_class);
+        eviction->barren_ms[room_number(choice->size_class)] = env_clock_ms();
 }
 
 /* Adds to `visit`, if it is not NULL: a run may come from any partition. */
@@ -228,19 +228,22 @@ static struct partition *next_partition(struct store *store)
     return &store->partitions[turn % store->partition_count];
 }
 
+/* In all partitions from the next one on, in each once: other workers take turns meanwhile. */
 static void evict_runs(struct store_worker *worker, uint32_t size_class)
 {
     struct store *store = worker->store;
     struct visit visit = {0};
     assert(size_class > FORMAT_RUN_CLASS && size_class <= FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES);
+    uint32_t first = next_partition(store)->file.id;
     for (uint32_t i = 0; i < store->partition_count; i++) {
         if (!may_begin(worker))
             return;
-        evict_from(worker, next_partition(store), size_class, &visit);
+        evict_from(worker, &store->partitions[(first + i) % store->partition_count], size_class,
+                   &visit);
     }
     pthread_mutex_lock(&store->extents.lock);
     if (is_barren(&store->extents_eviction, size_class, &visit))
-        store->extents_eviction.barren |= room_bit(size_class);
+        store->extents_eviction.barren_ms[room_number(size_class)] = env_clock_ms();
     pthread_mutex_unlock(&store->extents.lock);
 }
 

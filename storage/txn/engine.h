@@ -76,10 +76,12 @@ struct database_count {
 /* Requests for room in a partition, or in the extents (evict.c). */
 struct eviction {
     uint64_t wanted;        /* size classes in which room is wanted, a bit each */
-    uint64_t barren;        /* size classes in which no evictable item was found */
-    struct index_cursor at; /* the clock hand: where to continue */
+    int64_t barren_ms[64];  /* by size class: when a search last found nothing to evict */
     uint64_t fruitless[64]; /* by size class: entries visited since the last evictable one */
 };
+
+/* A hand for each class, that of runs included: two rounds of one are two looks at each entry. */
+#define EVICTION_HANDS (FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES + 1)
 
 struct partition {
     struct page_file file; /* its lock is the partition's lock */
@@ -93,6 +95,7 @@ struct partition {
     counter expired;                                     /* items deleted because they expired */
     counter evicted;                                     /* items deleted to make room */
     struct eviction eviction;
+    struct index_cursor eviction_hands[EVICTION_HANDS]; /* by size class: where to continue */
 } __attribute__((aligned(64)));
 
 /* ---- transactions ---- */

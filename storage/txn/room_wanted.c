@@ -9,7 +9,8 @@
 
 #include "storage/txn/wait.h"
 
-bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t size_class)
+bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t size_class,
+               int64_t since_ms)
 {
     struct store *store = worker->store;
     struct eviction *eviction = file->id == FORMAT_EXTENT_FILE
@@ -17,10 +18,8 @@ bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t siz
                                     : &store->partitions[file->id].eviction;
     if (room_policy(store) == STORE_EVICT_NOTHING)
         return false;
-    if (eviction->barren & room_bit(size_class)) {
-        eviction->barren &= ~room_bit(size_class); /* a new request: search again */
+    if (eviction->barren_ms[room_number(size_class)] >= since_ms)
         return false;
-    }
     eviction->wanted |= room_bit(size_class);
     if (!atomic_exchange_explicit(&worker->evict_due, true, memory_order_relaxed))
         request_notify(worker);

@@ -36,10 +36,10 @@ static enum store_result wait_for_room(struct store_txn *txn, struct page_file *
     int64_t now = env_clock_ms();
     if (!atomic_load(&store->full) || now >= atomic_load(&store->grow_retry_ms))
         return STORE_WAIT; /* the maintenance thread is about to check */
-    bool hope = evict_for(txn->worker, file, size_class);
-    hope |= extents ? extent_free_is_near(store) : atomic_load(&store->dropped_tree_count) > 0;
     if (txn->room_since_ms == 0)
         txn->room_since_ms = now;
+    bool hope = evict_for(txn->worker, file, size_class, txn->room_since_ms);
+    hope |= extents ? extent_free_is_near(store) : atomic_load(&store->dropped_tree_count) > 0;
     if (!hope || now - txn->room_since_ms > ROOM_WAIT_MS)
         return STORE_FULL;
     atomic_store(&store->room_wanted, true);
@@ -100,7 +100,7 @@ static void keep_some(struct store_txn *txn, struct page_file *file, uint32_t si
 {
     if (atomic_load_explicit(&txn->store->full, memory_order_relaxed) &&
         file->classes[size_class].free_count < FREE_LEAST && file->blank_count == 0)
-        evict_for(txn->worker, file, size_class);
+        evict_for(txn->worker, file, size_class, INT64_MAX);
 }
 
 /* Takes a slot that is larger than needed rather than none. */

@@ -279,6 +279,14 @@ fault("useless-ones-asked-for-ever", "storage/maintenance/evict.c",
       ("return flags & INDEX_LARGE && may_give_run(choice, entry);",
        "return flags & INDEX_LARGE && (may_give_run(choice, entry) || true);"),
       by=[EVICT])
+fault("barren-since-long", "storage/txn/room_wanted.c",
+      "a write is refused because an earlier search found nothing to evict",
+      ("[room_number(size_class)] >= since_ms)", "[room_number(size_class)] > 0)"),
+      by=[EVICT])
+fault("one-hand-for-all", "storage/maintenance/evict.c",
+      "searches for several classes see a part of the entries each",
+      ("eviction_hands[choice->size_class]", "eviction_hands[0]"),
+      by=[EVICT])
 fault("runs-never-barren", "storage/maintenance/evict.c",
       "a large value that no eviction makes room for is refused only when patience ends",
       ("if (is_barren(&store->extents_eviction, size_class, &visit))",

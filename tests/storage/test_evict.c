@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "storage/maintenance/evict.h"
+#include "storage/txn/room_wanted.h"
 #include "tests/storage/fault_disk.h"
 #include "tests/storage/harness.h"
 
@@ -35,11 +37,11 @@ static void on_change(void *arg, const struct store_change *change)
         atomic_fetch_add(&account->lasting, 1);
 }
 
-static void start(struct rig *rig, struct medium **medium, enum store_evict evicts,
-                  bool only_expiring, struct account *account)
+/* Of a rig with its defaults, or other options. */
+static void open_with(struct rig *rig, struct medium **medium, enum store_evict evicts,
+                      bool only_expiring, struct account *account)
 {
     *medium = medium_new(1);
-    rig_defaults(rig);
     rig->options.memory_bytes = 8 * MB;
     rig->options.max_store_bytes = HEADROOM + 8 * MB;
     rig_open_on(rig, *medium);
@@ -51,6 +53,13 @@ static void start(struct rig *rig, struct medium **medium, enum store_evict evic
     store_set_policy(rig->store, &policy);
     *account = (struct account){0};
     must(store_observe(rig->store, on_change, account) == STORE_OK, "observe");
+}
+
+static void start(struct rig *rig, struct medium **medium, enum store_evict evicts,
+                  bool only_expiring, struct account *account)
+{
+    rig_defaults(rig);
+    open_with(rig, medium, evicts, only_expiring, account);
 }
 
 static void finish(struct rig *rig, struct medium *medium, struct account *account)
@@ -182,6 +191,94 @@ static void nothing_may_go(void **state)
             must(put(&rig, "more", i, 900, 0) == STORE_OK, "still full, of %u", i);
         finish(&rig, medium, &account);
     }
+}
+
+/* Until there is no room for more. */
+static uint32_t fill_up(struct rig *rig, uint32_t from)
+{
+    uint32_t count = from;
+    while (count < from + 50000 && put(rig, "lasting", count, 900, 0) == STORE_OK)
+        count++;
+    return count;
+}
+
+/* What takes the last slot has others evicted ahead, of which there are none; several such searches
+ * find out that there are none. */
+static void take_last_slot(struct rig *rig, uint32_t i)
+{
+    char name[32];
+    snprintf(name, sizeof name, "lasting:%u", i);
+    must(do_delete(rig, name) == STORE_OK, "delete");
+    rig_run(rig, 20);
+    must(put(rig, "lasting", i, 900, 0) == STORE_OK, "there is a slot for it");
+    rig_run(rig, 20);
+}
+
+/* The search that found nothing was before there was something, and for an earlier write. */
+static void what_may_go_since_then_goes(void **state)
+{
+    (void)state;
+    struct account account;
+    struct medium *medium;
+    struct rig rig;
+    rig_defaults(&rig);
+    rig.options.partition_count = 1;
+    open_with(&rig, &medium, STORE_EVICT_LRU, true, &account);
+    uint32_t count = fill_up(&rig, 0);
+    for (uint32_t searches = 1; searches < 8; searches++) {
+        for (uint32_t i = 0; i < searches; i++)
+            take_last_slot(&rig, i);
+        for (uint32_t i = 100 * searches; i < 100 * searches + 50; i++)
+            must(put(&rig, "lasting", i, 900, 1 << 30) == STORE_OK, "an expiry");
+        must(put(&rig, "new", searches, 900, 0) == STORE_OK,
+             "refused after %u searches, though keys may go", searches);
+        count = fill_up(&rig, count);
+    }
+    must(account.evicted > 0 && account.lasting == 0, "%llu evicted, %llu without expiry",
+         (unsigned long long)account.evicted, (unsigned long long)account.lasting);
+    finish(&rig, medium, &account);
+}
+
+#define MANY 30000u /* more entries than one step looks at, and less than two do */
+
+/* A key at the beginning of the index. */
+static void put_early(struct rig *rig, uint32_t *at, uint64_t len)
+{
+    char name[32];
+    struct store_key key;
+    do {
+        int length = snprintf(name, sizeof name, "early:%u", ++*at);
+        store_key(rig->store, &key, 0, name, (uint32_t)length, STORE_SHARED);
+    } while (key.slot >= 16);
+    must(put(rig, "early", *at, len, 1 << 30) == STORE_OK, "put");
+}
+
+/* Steps for two classes take turns: each sees all entries all the same. */
+static void every_class_has_a_hand(void **state)
+{
+    (void)state;
+    struct account account;
+    struct medium *medium;
+    struct rig rig;
+    uint32_t early = 0;
+    rig_defaults(&rig);
+    rig.options.partition_count = 1;
+    open_with(&rig, &medium, STORE_EVICT_LRU, true, &account);
+    for (uint32_t i = 0; i < MANY; i++)
+        must(put(&rig, "small", i, 10, 0) == STORE_OK, "put");
+    for (uint32_t i = 0; i < 5; i++)
+        put_early(&rig, &early, 900);
+    struct partition *partition = &rig.store->partitions[0];
+    for (uint32_t i = 0; i < 10; i++) {
+        pthread_mutex_lock(&partition->file.lock);
+        partition->eviction.wanted =
+            room_bit(format_class_for(300)) | room_bit(format_class_for(1000));
+        pthread_mutex_unlock(&partition->file.lock);
+        evict_step(rig.workers[0]);
+        rig_run(&rig, 5);
+    }
+    must(account.evicted > 0 && account.lasting == 0, "nothing was found to evict");
+    finish(&rig, medium, &account);
 }
 
 /* A large value is refused after two rounds over the keys, and not when patience ends: a request
@@ -443,6 +540,8 @@ int main(void)
         cmocka_unit_test(what_is_used_stays),
         cmocka_unit_test(only_what_expires_goes),
         cmocka_unit_test(nothing_may_go),
+        cmocka_unit_test(what_may_go_since_then_goes),
+        cmocka_unit_test(every_class_has_a_hand),
         cmocka_unit_test(large_values_are_refused_at_once),
         cmocka_unit_test(large_values_go_for_large_ones),
         cmocka_unit_test(those_in_the_way_are_passed_over),
