@@ -116,6 +116,7 @@ void txn_reset(struct store_txn *txn)
     txn->frame_waits = 0;
     txn->failed_file = NULL;
     txn->extent_write_error = 0;
+    txn->bulk_load = NULL;
     if (storage_checks_enabled())
         txn_check(txn);
     txn->next = txn->worker->free_txns;

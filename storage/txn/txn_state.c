@@ -25,7 +25,7 @@ static void check_free(const struct store_txn *txn)
     assert(txn->write_count == 0 && txn->pin_count == 0 && !txn->readers && !txn->trees.edits);
     assert(txn->prefetch_run == PREFETCH_RUN_NONE && txn->again == AGAIN_WHEN_LOADED &&
            !txn->throttled);
-    assert(!txn->refuses && !txn->blocking_io && !txn->arrangement.changed);
+    assert(!txn->refuses && !txn->blocking_io && !txn->arrangement.changed && !txn->bulk_load);
 }
 
 /* A transaction that names keys and has run holds their locks, unless it is about to fail for lack

@@ -396,6 +396,23 @@ static void a_cut_leaves_all_or_nothing(void **state)
     medium_free(medium);
 }
 
+/* One step is not committed; the transaction is used again. */
+static void a_full_disk_ends_it(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = medium_new(1);
+    rig_defaults(&rig);
+    rig.options.max_store_bytes = 24 << 20;
+    rig_open_on(&rig, medium);
+    enum store_result result = make(&rig, 1000 * 1000);
+    must(result == STORE_FULL, "a full disk gives %d", result);
+    rig_run(&rig, 300);
+    must(make(&rig, 10 * STEP_ENTRIES) == STORE_OK, "the space does not come back");
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +420,7 @@ int main(void)
         cmocka_unit_test(one_given_up_leaves_nothing),
         cmocka_unit_test(nobody_sees_it_grow),
         cmocka_unit_test(a_flush_takes_it_along),
+        cmocka_unit_test(a_full_disk_ends_it),
         cmocka_unit_test(a_cut_leaves_all_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
