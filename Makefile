@@ -325,44 +325,46 @@ MODEL_SRC := \
 	tests/model/model_upload.c
 
 # Unit tests, each a program of its own, and what each is linked with (in the linker's order).
-UNIT_TESTS := \
-	test_array \
-	test_blocked \
-	test_cmd_bitmap \
-	test_cmd_hash \
-	test_cmd_hash_weak \
-	test_cmd_set \
-	test_cmd_set_weak \
-	test_cmd_list \
-	test_cmd_string \
-	test_cmd_zset \
-	test_command \
-	test_command_syntax \
-	test_config \
-	test_rng \
-	test_generic \
-	test_fiber \
-	test_glob \
-	test_hash_slot \
-	test_histogram \
-	test_index \
-	test_keyed_hash \
-	test_model_store \
-	test_packed \
-	test_patches \
-	test_rdma_frame \
-	test_rdma_loop \
-	test_publishing \
-	test_pubsub \
-	test_resp_number \
-	test_resp_parse \
-	test_resp_write \
-	test_runner \
-	test_sha1 \
-	test_ttl
+UNIT_TEST_SRC := \
+	tests/unit/benchmarks/test_histogram.c \
+	tests/unit/model/test_model_store.c \
+	tests/unit/protocol/test_rdma_frame.c \
+	tests/unit/protocol/test_resp_number.c \
+	tests/unit/protocol/test_resp_parse.c \
+	tests/unit/protocol/test_resp_write.c \
+	tests/unit/server/base/test_fiber.c \
+	tests/unit/server/base/test_glob.c \
+	tests/unit/server/base/test_rng.c \
+	tests/unit/server/base/test_sha1.c \
+	tests/unit/server/commands/test_cmd_bitmap.c \
+	tests/unit/server/commands/test_cmd_hash.c \
+	tests/unit/server/commands/test_cmd_hash_weak.c \
+	tests/unit/server/commands/test_cmd_list.c \
+	tests/unit/server/commands/test_cmd_set.c \
+	tests/unit/server/commands/test_cmd_set_weak.c \
+	tests/unit/server/commands/test_cmd_string.c \
+	tests/unit/server/commands/test_cmd_zset.c \
+	tests/unit/server/commands/test_generic.c \
+	tests/unit/server/config/test_config.c \
+	tests/unit/server/core/test_command.c \
+	tests/unit/server/core/test_command_syntax.c \
+	tests/unit/server/exec/test_blocked.c \
+	tests/unit/server/exec/test_runner.c \
+	tests/unit/server/loop/test_rdma_loop.c \
+	tests/unit/server/pubsub/test_publishing.c \
+	tests/unit/server/pubsub/test_pubsub.c \
+	tests/unit/server/types/test_packed.c \
+	tests/unit/storage/base/test_array.c \
+	tests/unit/storage/base/test_hash_slot.c \
+	tests/unit/storage/base/test_keyed_hash.c \
+	tests/unit/storage/index/test_index.c \
+	tests/unit/storage/index/test_ttl.c \
+	tests/unit/storage/value/test_patches.c
 ifneq ($(VERBS),)
-UNIT_TESTS += test_rdma_devices test_rdma_link test_rdma_service
+UNIT_TEST_SRC += tests/unit/rdma-ext/test_rdma_devices.c tests/unit/rdma-ext/test_rdma_link.c \
+	tests/unit/rdma-ext/test_rdma_service.c
 endif
+UNIT_TESTS := $(basename $(notdir $(UNIT_TEST_SRC)))
 
 test_blocked_LINK = $(FIXTURE_TEST_LINK)
 test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
@@ -507,6 +509,7 @@ fuzz_resp_LINK = $(PROTOCOL_LIB)
 WARNINGS := -Wall -Wextra -Wshadow -Wimplicit-fallthrough -Werror
 SOURCE_FOLDERS := protocol storage server benchmarks tests/model tests/storage tests/unit tests/fuzz \
 	$(if $(VERBS),rdma-ext clients tests/rdma)
+SOURCES = $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS)) server/*/*.c storage/*/*.c tests/unit/*/*.c tests/unit/*/*/*.c)
 
 CPPFLAGS := -D_GNU_SOURCE -iquote . -isystem /usr/include/lua5.1
 CFLAGS := -std=c11 -O2 -g $(WARNINGS)
@@ -679,13 +682,13 @@ tidy:
 # For clangd and other tools; clangd looks for it in build/.
 compile_commands:
 	@mkdir -p build
-	printf '%s\n' $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS)) server/*/*.c storage/*/*.c) | sed 's|.*|{"directory": "$(CURDIR)", \
+	printf '%s\n' $(SOURCES) | sed 's|.*|{"directory": "$(CURDIR)", \
 	    "file": "&", "command": "$(CC) $(CPPFLAGS) $(CFLAGS) -c &"}|; 1s/^/[/; $$!s/$$/,/; $$s/$$/]/' \
 	    >build/compile_commands.json
 
 # What clang has to say of every source, without building it.
 clang-warnings:
-	printf '%s\n' $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS)) server/*/*.c storage/*/*.c) | \
+	printf '%s\n' $(SOURCES) | \
 	    xargs -P "$$(nproc)" -n 16 clang $(CPPFLAGS) $(CFLAGS) -fsyntax-only
 
 asan tsan ubsan:
@@ -894,11 +897,11 @@ $(BIN)/bench-transports: $(call objects,benchmarks/transports.c benchmarks/histo
 	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -lm
 
 define unit_rule
-$(BUILD)/tests/$(1): $(OBJ)/tests/unit/$(1).o $(value $(1)_LINK)
+$(BUILD)/tests/$(1): $(OBJ)/$(2:.c=.o) $(value $(1)_LINK)
 	@mkdir -p $$(@D)
 	$(CC) $(LDFLAGS) -o $$@ $$^ -lcmocka $(SERVER_LIBS) $(STORAGE_LIBS)
 endef
-$(foreach test,$(UNIT_TESTS),$(eval $(call unit_rule,$(test))))
+$(foreach source,$(UNIT_TEST_SRC),$(eval $(call unit_rule,$(basename $(notdir $(source))),$(source))))
 
 define storage_test_rule
 $(BUILD)/tests/$(1): $(OBJ)/tests/storage/$(1).o $(call objects,$(STORAGE_TEST_SRC)) $(STORAGE_INSIDE)

@@ -1,4 +1,0 @@
-/* The tests of sets again, with a hash of so few values that many members share theirs. */
-#include "tests/unit/test_cmd_set.c"
-
-#include "tests/unit/weak_hash.h"
