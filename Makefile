@@ -405,33 +405,34 @@ test_sha1_LINK = $(call objects,server/base/sha1.c)
 test_ttl_LINK = $(call objects,storage/index/ttl.c storage/index/index.c storage/base/ordered_table.c storage/base/cell_pool.c)
 
 # Tests of the engine on its own, on a real directory and on a disk in memory that fails at will.
-STORAGE_TESTS := \
-	test_long_record \
-	test_believed \
-	test_borrowed \
-	test_bulk_load \
-	test_clock \
-	test_concurrent \
-	test_cuts \
-	test_cuts_space \
-	test_disk \
-	test_evict \
-	test_faults \
-	test_index_file \
-	test_large \
-	test_long_keys \
-	test_powercut \
-	test_prefetch \
-	test_random \
-	test_rot \
-	test_snapshot \
-	test_page_file \
-	test_stalls \
-	test_lock_handoff \
-	test_tree \
-	test_tree_reads \
-	test_tree_room \
-	test_upload
+STORAGE_TEST_SRC := \
+	tests/storage/base/test_disk.c \
+	tests/storage/cache/test_page_file.c \
+	tests/storage/exec/test_borrowed.c \
+	tests/storage/exec/test_lock_handoff.c \
+	tests/storage/exec/test_prefetch.c \
+	tests/storage/exec/test_snapshot.c \
+	tests/storage/exec/test_upload.c \
+	tests/storage/index/test_clock.c \
+	tests/storage/journal/test_long_record.c \
+	tests/storage/maintenance/test_evict.c \
+	tests/storage/recovery/test_believed.c \
+	tests/storage/recovery/test_cuts.c \
+	tests/storage/recovery/test_cuts_space.c \
+	tests/storage/recovery/test_index_file.c \
+	tests/storage/recovery/test_powercut.c \
+	tests/storage/recovery/test_rot.c \
+	tests/storage/test_faults.c \
+	tests/storage/test_random.c \
+	tests/storage/test_stalls.c \
+	tests/storage/tree/test_bulk_load.c \
+	tests/storage/tree/test_tree.c \
+	tests/storage/tree/test_tree_reads.c \
+	tests/storage/tree/test_tree_room.c \
+	tests/storage/txn/test_concurrent.c \
+	tests/storage/value/test_large.c \
+	tests/storage/value/test_long_keys.c
+STORAGE_TESTS := $(basename $(notdir $(STORAGE_TEST_SRC)))
 
 WAIT_TESTS := test_borrowed test_bulk_load test_random test_snapshot test_lock_handoff test_tree test_tree_reads test_tree_room # also with reads that wait at random
 
@@ -439,7 +440,7 @@ WAIT_TESTS := test_borrowed test_bulk_load test_random test_snapshot test_lock_h
 # runs, or damage what stands at a place, of the usual sizes.
 TINY_TESTS := test_believed test_powercut test_random test_snapshot test_tree
 
-STORAGE_TEST_SRC := \
+STORAGE_RIG_SRC := \
 	tests/storage/fault_disk.c \
 	tests/storage/harness.c \
 	tests/storage/medium.c \
@@ -509,7 +510,7 @@ fuzz_resp_LINK = $(PROTOCOL_LIB)
 WARNINGS := -Wall -Wextra -Wshadow -Wimplicit-fallthrough -Werror
 SOURCE_FOLDERS := protocol storage server benchmarks tests/model tests/storage tests/unit tests/fuzz \
 	$(if $(VERBS),rdma-ext clients tests/rdma)
-SOURCES = $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS)) server/*/*.c storage/*/*.c tests/unit/*/*.c tests/unit/*/*/*.c)
+SOURCES = $(wildcard $(addsuffix /*.c,$(SOURCE_FOLDERS)) server/*/*.c storage/*/*.c tests/storage/*/*.c tests/unit/*/*.c tests/unit/*/*/*.c)
 
 CPPFLAGS := -D_GNU_SOURCE -iquote . -isystem /usr/include/lua5.1
 CFLAGS := -std=c11 -O2 -g $(WARNINGS)
@@ -904,11 +905,11 @@ endef
 $(foreach source,$(UNIT_TEST_SRC),$(eval $(call unit_rule,$(basename $(notdir $(source))),$(source))))
 
 define storage_test_rule
-$(BUILD)/tests/$(1): $(OBJ)/tests/storage/$(1).o $(call objects,$(STORAGE_TEST_SRC)) $(STORAGE_INSIDE)
+$(BUILD)/tests/$(1): $(OBJ)/$(2:.c=.o) $(call objects,$(STORAGE_RIG_SRC)) $(STORAGE_INSIDE)
 	@mkdir -p $$(@D)
 	$(CC) $(LDFLAGS) $($(1)_LDFLAGS) -o $$@ $$^ -lcmocka $(STORAGE_LIBS)
 endef
-$(foreach test,$(STORAGE_TESTS),$(eval $(call storage_test_rule,$(test))))
+$(foreach source,$(STORAGE_TEST_SRC),$(eval $(call storage_test_rule,$(basename $(notdir $(source))),$(source))))
 
 define fuzz_rule
 $(BUILD)/fuzz/$(1): $(OBJ)/tests/fuzz/$(1).o $(value $(1)_LINK)
