@@ -54,7 +54,7 @@ void journal_start_at(struct journal *journal, const struct journal_mark *mark, 
 }
 
 /* Invariants 1 to 3, as far as memory shows them; the lock is held. */
-static void check(struct journal *journal)
+static void journal_check(struct journal *journal)
 {
     if (!storage_checks_enabled())
         return;
@@ -73,8 +73,10 @@ static void check(struct journal *journal)
         uint32_t at = (journal->oldest_flight + i - 1) % JOURNAL_FLIGHTS;
         const struct journal_buffer *group = &journal->flights[at].group;
         assert(group->length > 0 && group->first_commit + group->record_count == next);
+        assert(group->length <= group->capacity);
         next = group->first_commit;
     }
+    assert(atomic_load(&journal->durable) + 1 == next || env_failed(journal->env));
 }
 
 /* The most bytes of the ring that one record may take. */
@@ -160,7 +162,7 @@ void journal_end(struct journal *journal, const struct format_databases *databas
     if (databases)
         journal->databases = *databases;
     atomic_store_explicit(&journal->appended, journal->next_commit - 1, memory_order_release);
-    check(journal);
+    journal_check(journal);
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -217,7 +219,7 @@ static void written(struct disk_op *op)
     assert(!flight->arrived && journal->flight_count > 0);
     flight->arrived = true;
     bool landed = land(journal);
-    check(journal);
+    journal_check(journal);
     pthread_mutex_unlock(&journal->lock);
     if (landed)
         journal->on_durable(journal->arg, here);
@@ -304,7 +306,7 @@ void journal_kick(struct journal *journal, struct disk_queue *queue, uint64_t le
         memset(flight->group.memory + length, 0, padded - length);
         seal(journal, &flight->group);
         queue_write(flight, queue, padded);
-        check(journal);
+        journal_check(journal);
     }
     pthread_mutex_unlock(&journal->lock);
 }
@@ -349,7 +351,7 @@ void journal_release(struct journal *journal, const struct journal_mark *mark)
                         ? journal->position - mark->position
                         : journal->size - mark->position + journal->position;
     assert(journal->used <= before); /* the tail only moves forward */
-    check(journal);
+    journal_check(journal);
     pthread_mutex_unlock(&journal->lock);
 }
 

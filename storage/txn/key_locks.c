@@ -193,7 +193,7 @@ static void check_queue(const struct key_lock *first)
 }
 
 /* Called after a change of the key's queue; skips a long queue, which each command would walk. */
-static void check(struct partition *partition, uint64_t hash)
+static void key_locks_check(struct partition *partition, uint64_t hash)
 {
     const struct key_lock *first = *find_queue(partition, hash);
     if (storage_checks_enabled() && first && partition->key_lock_count <= CHECKED_MOST)
@@ -212,7 +212,8 @@ bool key_locks_request(struct store_txn *txn)
     }
     count_active(txn);
     for (uint32_t i = 0; i < txn->key_lock_count; i++)
-        check(&txn->store->partitions[txn->key_locks[i].partition], txn->key_locks[i].hash);
+        key_locks_check(&txn->store->partitions[txn->key_locks[i].partition],
+                        txn->key_locks[i].hash);
     return true;
 }
 
@@ -252,7 +253,7 @@ static void leave(struct partition *partition, struct key_lock *key_lock, struct
     partition->key_lock_count--;
     if (others)
         advance(*first, from);
-    check(partition, key_lock->hash);
+    key_locks_check(partition, key_lock->hash);
 }
 
 /* ---- hand-off: ahead of the queue ---- */
@@ -314,7 +315,7 @@ static void enqueue_ahead(struct partition *partition, struct key_lock *key_lock
         behind = at;
     }
     advance(*first, from);
-    check(partition, key_lock->hash);
+    key_locks_check(partition, key_lock->hash);
 }
 
 void key_locks_hand_off(struct store_txn *txn, const struct store_key *key,
@@ -333,6 +334,7 @@ void key_locks_hand_off(struct store_txn *txn, const struct store_key *key,
         push_in(*first, &txn->handoffs);
         advance(*first, from);
     }
+    key_locks_check(partition, txn->handoffs.hash);
 }
 
 /* Granted at once: the transaction waits for the handed-off key only, until its first attempt. */
@@ -353,6 +355,7 @@ void key_locks_keep(struct store_txn *txn, uint32_t index, struct store_worker *
         push_in(*first, key_lock);
         advance(*first, from);
     }
+    key_locks_check(partition, key_lock->hash);
 }
 
 static void leave_handoffs(struct store_txn *txn, struct store_worker *from)
