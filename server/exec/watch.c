@@ -18,9 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/checks.h"
+
 #define SHARDS 64
 #define BUCKETS_MIN 16
-#define ENTRY_MORE 32 /* malloc's and the buckets' overhead of an entry */
+#define ENTRY_MORE 32   /* malloc's and the buckets' overhead of an entry */
+#define CHECKED_MOST 64 /* buckets of a shard, and keys of a watch, that checks walk over */
 
 struct watched {
     struct watched *next_bucket, *next; /* of the bucket, of the watch */
@@ -69,6 +72,39 @@ static bool is_same(const struct store_key *a, const struct store_key *b)
 {
     return a->hash == b->hash && a->db == b->db && a->len == b->len &&
            memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* ---- invariants ---- */
+
+/* Asserts that the entries are in their buckets, and counted; the shard's lock is held. */
+static void shard_check(const struct watch_registry *registry, const struct shard *shard)
+{
+    uint32_t count = 0, listed = atomic_load_explicit(&shard->count, memory_order_relaxed);
+    if (shard->size > CHECKED_MOST || listed > CHECKED_MOST)
+        return;
+    for (uint32_t i = 0; i < shard->size; i++) {
+        for (const struct watched *at = shard->buckets[i]; at != NULL; at = at->next_bucket) {
+            assert(bucket_of(shard, &at->key) == &shard->buckets[i]);
+            assert(at->watch->registry == registry && at->key.data == at->bytes);
+            count++;
+        }
+    }
+    assert(count == listed);
+    assert(count == 0 || atomic_load_explicit(&registry->users, memory_order_relaxed) > 0);
+}
+
+/* Asserts that the counters of a watch agree with its list. Its worker's thread only. */
+static void watch_list_check(const struct watch *watch)
+{
+    uint32_t count = 0;
+    uint64_t bytes = 0;
+    if (watch->count > CHECKED_MOST)
+        return;
+    for (const struct watched *at = watch->first; at != NULL; at = at->next, count++) {
+        assert(at->watch == watch);
+        bytes += sizeof *at + at->key.len + ENTRY_MORE;
+    }
+    assert(watch->count == count && watch->bytes == bytes);
 }
 
 /* ---- observing the store ---- */
@@ -183,8 +219,9 @@ struct watch *watch_new(struct watch_registry *registry)
     return NULL;
 }
 
-static void take_out(struct shard *shard, const struct watched *watched)
+static void take_out(struct watch_registry *registry, const struct watched *watched)
 {
+    struct shard *shard = shard_of(registry, &watched->key);
     pthread_mutex_lock(&shard->lock);
     struct watched **at = bucket_of(shard, &watched->key);
     while (*at != watched) {
@@ -193,6 +230,8 @@ static void take_out(struct shard *shard, const struct watched *watched)
     }
     *at = watched->next_bucket;
     atomic_fetch_sub_explicit(&shard->count, 1, memory_order_relaxed);
+    if (storage_checks_enabled())
+        shard_check(registry, shard);
     pthread_mutex_unlock(&shard->lock);
 }
 
@@ -200,9 +239,11 @@ void watch_free(struct watch *watch)
 {
     if (watch == NULL)
         return;
+    if (storage_checks_enabled())
+        watch_list_check(watch);
     for (struct watched *watched; (watched = watch->first) != NULL;) {
         watch->first = watched->next;
-        take_out(shard_of(watch->registry, &watched->key), watched);
+        take_out(watch->registry, watched);
         free(watched);
     }
     uint32_t users = atomic_fetch_sub_explicit(&watch->registry->users, 1, memory_order_relaxed);
@@ -248,8 +289,9 @@ static bool grow(struct shard *shard)
 }
 
 /* False: out of memory. */
-static bool put_in(struct shard *shard, struct watched *watched)
+static bool put_in(struct watch_registry *registry, struct watched *watched)
 {
+    struct shard *shard = shard_of(registry, &watched->key);
     pthread_mutex_lock(&shard->lock);
     bool has_room = atomic_load_explicit(&shard->count, memory_order_relaxed) < shard->size;
     if (has_room || grow(shard)) {
@@ -259,6 +301,8 @@ static bool put_in(struct shard *shard, struct watched *watched)
         atomic_fetch_add_explicit(&shard->count, 1, memory_order_relaxed);
         has_room = true;
     }
+    if (storage_checks_enabled())
+        shard_check(registry, shard);
     pthread_mutex_unlock(&shard->lock);
     return has_room;
 }
@@ -287,7 +331,7 @@ bool watch_add(struct watch *watch, const struct store_key *key, const struct st
     watched->key.data = watched->bytes;
     watched->existed = item != NULL;
     watched->expire_ms = item != NULL ? item->expire_ms : STORE_NO_EXPIRY;
-    if (!put_in(shard_of(watch->registry, key), watched)) {
+    if (!put_in(watch->registry, watched)) {
         free(watched);
         return false;
     }
@@ -295,6 +339,8 @@ bool watch_add(struct watch *watch, const struct store_key *key, const struct st
     watch->first = watched;
     watch->count++;
     watch->bytes += sizeof *watched + key->len + ENTRY_MORE;
+    if (storage_checks_enabled())
+        watch_list_check(watch);
     return true;
 }
 

@@ -42,8 +42,10 @@
 #include "server/commands/commands.h"
 #include "server/pubsub/pubsub.h"
 #include "server/net/conn_output.h"
+#include "storage/base/checks.h"
 
 #define WAKE_CHAIN_MAX 16 /* visits to the inbox in one round */
+#define CHECKED_MOST 64   /* connections that conns_check() walks over */
 
 struct worker_loop {
     int second_fd; /* timerfd: a timer of libevent's would make it read its clock twice a round */
@@ -292,6 +294,37 @@ static void drain(struct worker *worker)
         worker_wake(server->workers[i]);
 }
 
+/* Asserts that each list has the connections that are flagged as being on it, no others, and that
+ * the open ones are counted. */
+static void conns_check(const struct worker *worker)
+{
+    uint32_t open = 0, ready = 0, undurable = 0, put_off = 0;
+    const struct conn *conn, *previous = NULL;
+    for (conn = worker->conns; conn != NULL; previous = conn, conn = conn->next) {
+        if (++open > CHECKED_MOST)
+            return;
+        assert(conn->previous == previous && conn->worker == worker && conn->transport != NULL);
+        ready += conn->is_ready;
+        undurable += conn->is_undurable;
+        put_off += conn->is_put_off;
+    }
+    assert(atomic_load_explicit(&worker->connection_count, memory_order_relaxed) >= open);
+    /* Closed connections may still be on these lists. */
+    for (conn = worker->ready_conns; conn != NULL; conn = conn->ready_next) {
+        assert(conn->is_ready);
+        ready -= conn->transport != NULL;
+    }
+    for (conn = worker->undurable; conn != NULL; conn = conn->undurable_next) {
+        assert(conn->is_undurable);
+        undurable -= conn->transport != NULL;
+    }
+    for (conn = worker->put_off; conn != NULL; conn = conn->put_off_next) {
+        assert(conn->is_put_off);
+        put_off -= conn->transport != NULL;
+    }
+    assert(ready == 0 && undurable == 0 && put_off == 0);
+}
+
 void worker_round(struct worker *worker, bool may_block)
 {
     counter_add(&worker->counters.cycles, 1);
@@ -323,6 +356,8 @@ void worker_round(struct worker *worker, bool may_block)
         drain(worker);
     keep_ticking(worker);
     keep_pulsing(worker);
+    if (storage_checks_enabled())
+        conns_check(worker);
     worker->now_ms = 0;
     round_clock_restart(worker);
     round_clock_look_up(worker);

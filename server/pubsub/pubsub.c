@@ -33,11 +33,13 @@
 #include "server/base/glob.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "storage/base/checks.h"
 
 #define SHARDS 64
 #define BUCKETS_MIN 16
 #define UNDELIVERED_LEAST (1024 * 1024)
 #define ENTRIES_MORE 64 /* overhead of malloc and of the buckets */
+#define CHECKED_MOST 64 /* buckets of a table, and subscriptions, that checks walk over */
 
 struct subscription {
     struct topic *topic;
@@ -331,6 +333,71 @@ static void unlink_own(struct local *local, struct subscription *one)
         atomic_fetch_sub(&one->conn->worker->server->monitor_count, 1);
 }
 
+/* ---- invariants ---- */
+
+/* Asserts invariant 1 of a shard; its lock is held. */
+static void shard_check(const struct pubsub *pubsub, const struct shard *shard)
+{
+    uint32_t count = 0;
+    if (shard->bucket_count > CHECKED_MOST || shard->topic_count > CHECKED_MOST)
+        return;
+    for (uint32_t i = 0; i < shard->bucket_count; i++) {
+        const struct topic *topic = shard->buckets[i];
+        for (; topic != NULL; topic = topic->bucket_next, count++) {
+            uint64_t total = 0;
+            for (uint32_t j = 0; j < pubsub->worker_count; j++)
+                total += atomic_load(&topic->parts[j].count);
+            assert(topic->total > 0 && topic->total == total);
+            assert(bucket_of(shard, topic->hash) == &shard->buckets[i]);
+        }
+    }
+    assert(count == shard->topic_count);
+}
+
+/* Asserts invariants 4 and 6 of a worker, and that its table is whole. Its thread only. */
+static void local_check(const struct local *local, const struct worker *worker)
+{
+    uint32_t count = 0, patterns = 0, index = worker->index;
+    if (local->bucket_count > CHECKED_MOST || local->count > CHECKED_MOST)
+        return;
+    for (uint32_t i = 0; i < local->bucket_count; i++) {
+        const struct subscription *one = local->buckets[i];
+        for (; one != NULL; one = one->bucket_next, count++) {
+            assert(local_bucket(local, one->conn, one->topic->hash) == &local->buckets[i]);
+            assert(one->conn->worker == worker && one->conn->transport != NULL);
+            assert(atomic_load(&one->topic->parts[index].count) > 0);
+        }
+    }
+    assert(local->count == count);
+    const struct topic *topic;
+    LIST_FOREACH (topic, &local->patterns, parts[index].link) {
+        assert(topic->kind == PUBSUB_PATTERN && !LIST_EMPTY(&topic->parts[index].subscriptions));
+        patterns++;
+    }
+    assert(atomic_load(&local->pattern_count) == patterns);
+}
+
+/* Asserts that the connection's counters agree with its lists, and the worker's. */
+static void pubsub_check(const struct conn *conn)
+{
+    const struct pubsub_session *session = &conn->session.pubsub;
+    uint64_t bytes = 0;
+    local_check(local_of(conn), conn->worker);
+    for (int kind = 0; kind < PUBSUB_KINDS; kind++) {
+        const struct subscription *one;
+        uint64_t count = 0;
+        if (session->count[kind] > CHECKED_MOST)
+            return;
+        LIST_FOREACH (one, &session->subscriptions[kind], of_session) {
+            assert(one->conn == conn && (int)one->topic->kind == kind);
+            bytes += bytes_of(one);
+            count++;
+        }
+        assert(session->count[kind] == count);
+    }
+    assert(session->bytes == bytes);
+}
+
 /* ---- topics of a worker ---- */
 
 static void enter(struct local *local, struct topic_part *part, struct subscription *one,
@@ -381,12 +448,16 @@ bool pubsub_subscribe(struct conn *conn, enum pubsub_kind kind, struct resp_slic
         atomic_fetch_add(&topic->parts[worker].count, 1);
         topic->total++;
     }
+    if (storage_checks_enabled())
+        shard_check(pubsub, shard);
     pthread_mutex_unlock(&shard->lock);
     if (topic == NULL) {
         free(one);
         return false;
     }
     link_own(local, one);
+    if (storage_checks_enabled())
+        pubsub_check(conn);
     return true;
 }
 
@@ -400,8 +471,11 @@ static void drop(struct conn *conn, struct subscription *one)
     leave(local_of(conn), &topic->parts[worker], one, worker);
     pthread_mutex_lock(&shard->lock);
     atomic_fetch_sub(&topic->parts[worker].count, 1);
+    assert(topic->total > 0);
     if (--topic->total == 0)
         remove_topic(pubsub, shard, topic);
+    if (storage_checks_enabled())
+        shard_check(pubsub, shard);
     pthread_mutex_unlock(&shard->lock);
     free(one);
 }
@@ -412,6 +486,8 @@ void pubsub_unsubscribe(struct conn *conn, enum pubsub_kind kind, struct resp_sl
     struct subscription *one = find_own(conn, kind, name, hash);
     if (one != NULL)
         drop(conn, one);
+    if (storage_checks_enabled())
+        pubsub_check(conn);
 }
 
 bool pubsub_any(const struct conn *conn, enum pubsub_kind kind, struct resp_slice *name)
@@ -428,6 +504,8 @@ void pubsub_leave(struct conn *conn)
     for (int kind = 0; kind < PUBSUB_KINDS; kind++)
         while (LIST_FIRST(&conn->session.pubsub.subscriptions[kind]) != NULL)
             drop(conn, LIST_FIRST(&conn->session.pubsub.subscriptions[kind]));
+    if (storage_checks_enabled())
+        pubsub_check(conn);
 }
 
 /* ---- delivering ---- */
