@@ -8,6 +8,7 @@
  */
 #include "rdma-ext/channel.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <stdlib.h>
 
@@ -27,12 +28,14 @@ static struct rdma_transport *self_of(struct transport *transport)
 /* Drops the channel; the connection continues over TCP. */
 static void withdraw(struct rdma_transport *self)
 {
+    assert(self->channel != NULL && !self->is_open);
     rdma_end_channel(self->channel);
     self->channel = NULL;
 }
 
 static void open_channel(struct rdma_transport *self)
 {
+    assert(self->channel != NULL && !self->is_open);
     self->is_open = true;
     self->base.kind = "rdma";
     self->tcp->ops->want(self->tcp, TRANSPORT_READABLE);
@@ -324,6 +327,7 @@ static void transport_close(struct transport *transport)
 {
     struct rdma_transport *self = self_of(transport);
     struct rdma_channel *channel = self->channel;
+    assert(channel != NULL || !self->is_open);
     bool is_well = self->is_open && !channel->is_broken;
     if (is_well && rdma_link_end(&channel->link)) {
         self->tcp->ops->want(self->tcp, 0);
@@ -371,6 +375,7 @@ static const struct transport_ops channel_transport_ops = {.read = transport_rea
 struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp)
 {
     struct rdma_transport *self = calloc(1, sizeof *self);
+    assert(channel->transport == NULL && !channel->is_gone && !channel->is_ending);
     if (self == NULL)
         return NULL;
     self->base = *tcp;

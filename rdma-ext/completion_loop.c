@@ -95,6 +95,7 @@ const char *rdma_received_frame(const struct rdma_worker *worker, uint32_t buffe
 
 void rdma_post_receive(struct rdma_worker *worker, uint32_t buffer)
 {
+    assert(buffer / CHUNK_RECEIVES < worker->chunk_count);
     struct ibv_sge piece = {.addr = (uintptr_t)receive_memory(worker, buffer),
                             .length = FRAME_BYTES,
                             .lkey = worker->chunks[buffer / CHUNK_RECEIVES].mr->lkey};
@@ -196,6 +197,7 @@ static void post_receive_of_link(struct rdma_link *link, uint32_t buffer)
 static void give_block(struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
+    assert(worker->free_count > 0 && !channel->has_block);
     channel->block = worker->free_blocks[--worker->free_count];
     channel->has_block = true;
     post_receives(worker, channel->block);
@@ -261,6 +263,7 @@ static void tell_client(struct rdma_channel *channel, bool has_begun)
 {
     struct rdma_request *request = channel->request;
     struct rdma_counters *counters = &channel->worker->counters;
+    assert(request != NULL && !channel->awaits_window); /* a client is told once */
     channel->request = NULL;
     request->channel = has_begun ? channel : NULL;
     request->ours.frame_bytes = FRAME_BYTES;
@@ -534,6 +537,8 @@ bool rdma_worker_connect(struct rdma_worker *worker, struct rdma_request *reques
 
 static void recycle(struct rdma_worker *worker)
 {
+    assert(worker->channel_count == 0 && worker->connecting == 0 && worker->making == 0);
+    assert(worker->free_count == worker->chunk_count * CHUNK_CHANNELS); /* all shares are back */
     worker->engine = (struct rdma_engine){.cq = NULL};
     worker->is_armed = worker->is_ending_all = false;
     atomic_store(&worker->has_failed, false);
@@ -546,7 +551,8 @@ static void recycle(struct rdma_worker *worker)
 static void forget(struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
-    assert(!has_stage(channel));
+    assert(!has_stage(channel) && channel->qp == NULL);
+    assert(worker->channels[channel->place] == channel && worker->channel_count > 0);
     worker->channels[channel->place] = NULL;
     worker->channel_count--;
     give_place_back(worker->service);
@@ -607,6 +613,7 @@ void rdma_on_made(struct worker *owner, struct worker_message *message)
     struct rdma_channel *channel =
         (struct rdma_channel *)((char *)message - offsetof(struct rdma_channel, made));
     struct rdma_worker *worker = channel->worker;
+    assert(worker->making >= channel->makes_chunk);
     worker->making -= channel->makes_chunk;
     worker->engine = channel->engine;
     if (channel->chunk.mr != NULL)
@@ -618,7 +625,9 @@ void rdma_on_connected(struct worker *owner, struct worker_message *message)
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
     struct rdma_worker *worker = channel->worker;
-    worker->connecting -= channel->request->theirs.mode == RDMA_MODE_SEND;
+    bool is_send = channel->request->theirs.mode == RDMA_MODE_SEND;
+    assert(!channel->is_gone && worker->connecting >= is_send);
+    worker->connecting -= is_send;
     bool has_begun = begin(channel);
     channel->awaits_window = has_begun && channel->ring.mr != NULL && !channel->is_bound;
     if (channel->awaits_window)
@@ -632,7 +641,7 @@ void rdma_on_connected(struct worker *owner, struct worker_message *message)
 
 void rdma_end_channel(struct rdma_channel *channel)
 {
-    assert(!channel->is_gone);
+    assert(!channel->is_gone && channel->qp != NULL);
     channel->is_gone = true;
     channel->transport = NULL;
     if (channel->tcp != NULL)
@@ -650,6 +659,7 @@ void rdma_on_settled(struct worker *owner, struct worker_message *message)
     struct rdma_worker *worker = channel->worker;
     uint32_t taken,
         left = rdma_most_completions(worker->service); /* its own receives are among the oldest */
+    assert(channel->is_gone && channel->qp != NULL);
     while ((taken = take_completions(worker, POLL_MAX)) > 0 && taken < left)
         left -= taken;
     unhash(channel, channel->qp->qp_num);
@@ -661,6 +671,7 @@ void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
 {
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
+    assert(channel->is_gone && channel->qp == NULL);
     give_stage_back(&channel->link); /* nothing is received into its stage any more */
     channel->link.pull.is_under_way = false;
     rdma_channel_pulled(channel);

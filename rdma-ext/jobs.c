@@ -26,6 +26,7 @@ void rdma_wake_helper(struct rdma_service *service)
 
 void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job)
 {
+    assert(job->run != NULL && (service->jobs == NULL || service->last_job->next == NULL));
     job->next = NULL;
     if (service->jobs == NULL)
         service->jobs = job;

@@ -10,6 +10,7 @@
  */
 #include "rdma-ext/page_registration.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@ void rdma_job_register(struct rdma_service *service, struct rdma_job *job)
     uint32_t count = atomic_load_explicit(&service->region_count, memory_order_relaxed);
     void *start;
     size_t size;
+    assert(atomic_load(&service->is_registering)); /* until this job clears it */
     if (count == REGIONS_MAX)
         return;
     if (!service->pages_around(service->pages_arg, service->wanted_page, &start, &size)) {
@@ -38,6 +40,7 @@ void rdma_job_register(struct rdma_service *service, struct rdma_job *job)
         service->warn(service->warn_arg, "values by reference are copied from now on");
         return;
     }
+    assert(service->regions[count] == NULL);
     service->regions[count] = mr;
     atomic_fetch_add(&service->registered_bytes, size);
     atomic_store_explicit(&service->region_count, count + 1, memory_order_release);

@@ -1,5 +1,6 @@
 #include "rdma-ext/poll_group.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -10,7 +11,9 @@
 void rdma_has_left(struct rdma_worker *worker)
 {
     struct rdma_service *service = worker->service;
-    if (atomic_fetch_sub(&service->staying, 1) == 1)
+    uint32_t before = atomic_fetch_sub(&service->staying, 1);
+    assert(before > 0);
+    if (before == 1)
         rdma_devices_changed(service->devices);
 }
 

@@ -10,6 +10,7 @@
  */
 #include "rdma-ext/resolve.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -69,8 +70,10 @@ static int connect_one(struct rdma_service *service, struct rdma_channel *channe
         return channel->resolve_error;
     if (is_to_be_passed_by(service, channel))
         return ECANCELED;
-    while (resolving->under_way[slot] != NULL)
-        slot++;
+    while (resolving->under_way[slot] != NULL) {
+        slot++; /* each thread has at most one under way; the helper only while there is none */
+        assert(slot < RESOLVERS_MAX);
+    }
     resolving->under_way[slot] = channel;
     pthread_mutex_unlock(&service->lock);
     int error = rdma_qp_connect(&channel->speaker, channel->qp, &request->ours, &request->theirs);
@@ -85,6 +88,7 @@ static int connect_one(struct rdma_service *service, struct rdma_channel *channe
 
 static void give_back(struct rdma_service *service, struct rdma_channel *channel)
 {
+    assert(service->resolving.channels > 0);
     service->resolving.channels--;
     rdma_submit_locked(service, &channel->job);
 }
@@ -159,4 +163,5 @@ void rdma_resolvers_stop(struct rdma_service *service)
     uint32_t count = resolving->thread_count;
     for (uint32_t i = 0; i < count; i++)
         pthread_join(resolving->threads[i], NULL);
+    assert(resolving->channels == 0 && resolving->queue == NULL);
 }

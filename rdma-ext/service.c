@@ -187,6 +187,7 @@ struct rdma_service *rdma_service_open(struct rdma_devices *devices,
 
 void rdma_service_halt(struct rdma_service *service)
 {
+    assert(!service->is_halted); /* its thread can be joined once */
     pthread_mutex_lock(&service->lock);
     service->is_stopping = true;
     pthread_cond_broadcast(&service->resolving.wake);

@@ -4,6 +4,7 @@
  */
 #include "rdma-ext/setup_jobs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +56,9 @@ static void unpin(struct rdma_service *service, struct ibv_mr **mr)
     ibv_dereg_mr(*mr);
     munmap(memory, size);
     *mr = NULL;
-    atomic_fetch_sub(&service->devices->pinned_bytes, size);
+    uint64_t before = atomic_fetch_sub(&service->devices->pinned_bytes, size);
+    assert(before >= size);
+    (void)before;
 }
 
 bool rdma_may_pin_at_all(struct rdma_service *service, char message[RDMA_ERROR_MAX])
@@ -133,6 +136,7 @@ void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job)
 {
     struct rdma_worker *worker =
         (struct rdma_worker *)((char *)job - offsetof(struct rdma_worker, recycling));
+    assert(worker->recycled_chunks <= service->chunks_max);
     rdma_engine_free(service, &worker->made);
     for (uint32_t i = 0; i < worker->recycled_chunks; i++)
         rdma_chunk_free(service, &worker->chunks[i]);
@@ -328,6 +332,7 @@ static void job_connected(struct rdma_service *service, struct rdma_job *job)
 void rdma_job_connect(struct rdma_service *service, struct rdma_job *job)
 {
     struct rdma_channel *channel = channel_of(job);
+    assert(channel->qp == NULL && channel->chunk.mr == NULL && channel->ring.mr == NULL);
     const char *problem = make_shared(service, channel);
     if (problem == NULL)
         problem = make_own(service, channel);
@@ -360,6 +365,7 @@ static void await_drain(struct rdma_service *service, struct rdma_job *job)
 void rdma_job_stop(struct rdma_service *service, struct rdma_job *job)
 {
     struct rdma_channel *channel = channel_of(job);
+    assert(channel->is_gone && channel->qp != NULL); /* job_connected has succeeded */
     struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
     struct ibv_send_wr *bad, last = {.wr_id = channel->link.wr_id | WR_DRAIN,
                                      .opcode = IBV_WR_SEND,
@@ -376,6 +382,7 @@ void rdma_job_stop(struct rdma_service *service, struct rdma_job *job)
 void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job)
 {
     struct rdma_channel *channel = channel_of(job);
+    assert(channel->is_gone);
     rdma_channel_dismantle(service, channel);
     send_back(channel, rdma_on_destroyed);
 }

@@ -15,6 +15,7 @@
  */
 #include "rdma-ext/watch.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,7 @@ static struct rdma_listed entry_of(const struct rdma_service *service)
 static void retire(struct rdma_devices *devices, uint32_t at)
 {
     struct rdma_service *service = devices->services[at];
+    assert(at < devices->service_count && devices->leaving_count < RDMA_DEVICES_MAX);
     pthread_mutex_lock(&devices->lock);
     devices->service_count--;
     memmove(&devices->services[at], &devices->services[at + 1],
