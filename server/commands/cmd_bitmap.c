@@ -176,6 +176,7 @@ static bool cut_range(const struct string_value *value, struct bit_range *range)
     int64_t unit = range->by_bit ? 1 : 8;
     if (!string_range(&range->first, &range->last, (int64_t)value->length * (8 / unit)))
         return false;
+    assert(range->first >= 0 && range->first <= range->last);
     *range = (struct bit_range){range->first * unit, range->last * unit + unit - 1, true};
     return true;
 }
@@ -255,6 +256,7 @@ enum store_result cmd_bitcount(struct call *call)
 /* Index of the first byte in [from, len) other than `skipped`; len if there is none. */
 static size_t find_other_byte(const char *bytes, size_t from, size_t len, uint8_t skipped)
 {
+    assert(from <= len); /* or the subtraction below would wrap */
     uint64_t skipped_word = skipped * UINT64_C(0x0101010101010101);
     while (len - from >= WORD_BYTES && load_word(bytes + from) == skipped_word)
         from += WORD_BYTES;

@@ -2,6 +2,9 @@
  * Commands that block, for an element or for a time.
  */
 #include "server/commands/cmd_list.h"
+
+#include <assert.h>
+
 #include "server/commands/cmd_zset.h"
 #include "server/commands/cmd_zset_pop.h"
 #include "server/commands/commands.h"
@@ -35,6 +38,7 @@ static enum store_result find_for(struct call *call, const struct store_key *key
 static enum store_result wait_for(struct call *call, enum item_type type, uint32_t key_count,
                                   int64_t timeout_ms)
 {
+    assert(key_count > 0 && key_count <= call->key_count);
     resp_null_array(call->reply);
     return call_block(call, call->keys, key_count, type, timeout_ms);
 }

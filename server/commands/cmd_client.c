@@ -4,6 +4,7 @@
  */
 #include "server/commands/cmd_client.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -442,7 +443,9 @@ static bool read_ids(struct listing *listing, const struct resp_slice *args, siz
         return false;
     for (size_t i = 0; i < count; i++) {
         int64_t id = 0;
-        resp_read_int64(args[i].data, args[i].len, &id);
+        bool is_id = resp_read_int64(args[i].data, args[i].len, &id);
+        assert(is_id);
+        (void)is_id;
         ids[i] = (struct wanted){.id = (uint64_t)id, .place = i};
     }
     qsort(ids, count, sizeof *ids, compare_wanted);
@@ -498,6 +501,7 @@ static enum store_result reply_listing(struct call *call, struct listing *listin
         memcpy(text + used, listing->items[i].line, len);
         used += len;
     }
+    assert(used == size);
     resp_verbatim(call->reply, "txt", text, size);
     free(text);
     return STORE_OK;

@@ -308,12 +308,14 @@ static enum store_result merge(struct call *call, const struct resp_slice *names
 {
     size_t left = begin, right = middle;
     enum store_result result = STORE_OK;
+    assert(begin <= middle && middle <= end);
     for (size_t at = begin; at < end && result == STORE_OK; at++) {
         bool is_left =
             right == end || (left < middle && zset_compare_members(names[left], names[right]) <= 0);
         to[at] = names[is_left ? left++ : right++];
         result = call_yield_at(call, at);
     }
+    assert(result != STORE_OK || (left == middle && right == end));
     return result;
 }
 
@@ -343,6 +345,7 @@ static enum store_result find_twins(struct call *call, const struct rdb_value *v
     size_t width = value->kind == RDB_HASH ? 2 : 1, count = value->count / width;
     struct resp_slice *names = store_alloc(call->txn, 2 * count * sizeof *names), *sorted;
     *found = false;
+    assert(value->count % width == 0); /* rdb_read_value has refused other hashes */
     if (names == NULL)
         return STORE_NO_MEMORY;
     for (size_t i = 0; i < count; i++)

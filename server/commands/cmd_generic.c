@@ -4,6 +4,7 @@
  */
 #include "server/commands/cmd_generic.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -103,6 +104,7 @@ static enum store_result rename_key(struct call *call, bool only_if_free)
 {
     const struct store_key *from = &call->keys[0], *to = &call->keys[1];
     struct store_item item;
+    assert(call->key_count == 2); /* by arity */
     enum store_result result = store_get(call->txn, from, &item);
     if (result == STORE_ABSENT) {
         resp_error(call->reply, no_such_key);

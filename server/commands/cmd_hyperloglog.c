@@ -3,6 +3,7 @@
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,7 @@ static enum store_result find_own(struct call *call, const struct store_key *key
     *hll = store_alloc(call->txn, sizeof **hll);
     if (*hll == NULL)
         return STORE_NO_MEMORY;
+    assert(!value->exists || string.data != NULL); /* find() has answered others */
     if (value->exists)
         return check_state(call, hll_open(*hll, string));
     hll_make(*hll);

@@ -109,6 +109,7 @@ static enum store_result pop_some(struct list *list, enum list_end end, int64_t 
                                   bool with_key)
 {
     struct steps steps;
+    assert(list->exists);
     uint64_t total = list_count(list), most = (uint64_t)count < total ? (uint64_t)count : total;
     enum store_result result =
         steps_begin(&steps, list->call, list_is_large(list) && steps_are_many(most));
@@ -128,7 +129,6 @@ static enum store_result pop_some(struct list *list, enum list_end end, int64_t 
 
 enum store_result list_pop_many(struct list *list, enum list_end end, int64_t count)
 {
-    assert(list->exists);
     return pop_some(list, end, count, true);
 }
 
@@ -318,6 +318,7 @@ enum store_result list_move(struct call *call, enum list_end from, enum list_end
     struct list source, target;
     struct list_place place;
     struct resp_slice value;
+    assert(call->key_count == 2); /* by arity */
     bool turns = call_same_name(&call->keys[0], &call->keys[1]);
     *moved = true;
     enum store_result result = list_find(call, &call->keys[0], &source);

@@ -3,6 +3,8 @@
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
+
 #include "server/exec/long_run.h"
 #include "server/exec/multi.h"
 #include "server/exec/nested.h"
@@ -74,6 +76,7 @@ static bool declare_queue(struct request *request, struct nested_calls *nested_c
         if (!is_local && (command_scope(command) != STORE_SCOPE_KEYS || command->declare != NULL))
             store->scope = STORE_SCOPE_ALL;
     }
+    assert(count <= most); /* the room that was reserved */
     store->keys = request->keys;
     store->key_count = count;
     return true;

@@ -47,6 +47,7 @@ static enum store_result other_has(struct algebra *algebra, uint32_t index, stru
 {
     const struct members *source = &algebra->sets[algebra->collector->source];
     struct members *other = &algebra->sets[index];
+    assert(index < algebra->count && index != algebra->collector->source);
     *found = true;
     if (call_same_name(source->key, other->key)) /* the lookup would invalidate `name` */
         return STORE_OK;
@@ -239,6 +240,7 @@ static enum store_result reply_sorted(struct call *call, const struct collector 
         if (!resp_read_int64(member.data, member.len, &numbers[i]))
             return STORE_DAMAGED;
     }
+    assert(at == collector->out.len); /* no part of it was sent, or added to a bulk load */
     if (set_may_be_integers(call, collector->count))
         qsort(numbers, collector->count, sizeof *numbers, by_number);
     for (uint64_t i = 0; i < collector->count; i++)

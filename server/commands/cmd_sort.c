@@ -156,6 +156,7 @@ static void range(const struct sort *sort, uint64_t count, uint64_t *first, uint
     *end = count;
     if (sort->limit >= 0 && (uint64_t)sort->limit < count - *first)
         *end = *first + (uint64_t)sort->limit;
+    assert(*first <= *end && *end <= count);
 }
 
 /* Reserves memory for all `count` elements, or only for those in the range if they are not sorted.

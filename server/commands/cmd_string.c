@@ -1,5 +1,6 @@
 #include "server/commands/cmd_string.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "server/commands/commands.h"
@@ -169,6 +170,8 @@ static bool read_options(struct call *call, size_t first, unsigned allowed, stru
             options->time = call->argv[i];
         }
     }
+    unsigned ttl = options->bits & OPTIONS_TTL;
+    assert((ttl & (ttl - 1)) == 0); /* one at most: they exclude each other */
     return true;
 }
 

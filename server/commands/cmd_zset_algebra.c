@@ -84,6 +84,7 @@ static enum store_result collected_pairs(struct call *call, const struct collect
         return STORE_NO_MEMORY;
     for (uint64_t i = 0; i < collector->count; i++)
         (*pairs)[i] = next_collected(collector, &at);
+    assert(at == collector->out.len);
     return STORE_OK;
 }
 
@@ -193,6 +194,7 @@ static enum store_result look_up(struct algebra *algebra, uint32_t index, struct
 {
     const struct source *walked = &algebra->sources[algebra->collector->source];
     struct source *other = &algebra->sources[index];
+    assert(index < algebra->count && index != algebra->collector->source);
     *found = true;
     if (call_same_name(walked->members.key, other->members.key)) /* name would be lost */
         return weighted(other, value, score);

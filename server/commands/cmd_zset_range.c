@@ -4,6 +4,7 @@
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,6 +307,7 @@ enum store_result cmd_zrangestore(struct call *call)
     struct query query = {.at = 3, .kind = BY_RANK, .may_choose = true, .is_stored = true};
     struct zset zset;
     uint64_t first, count;
+    assert(call->key_count == 2); /* by arity */
     if (!read_query(call, &query))
         return STORE_OK;
     enum store_result result = zset_find(call, &call->keys[1], &zset);

@@ -3,6 +3,7 @@
  */
 #include "server/core/call.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -81,6 +82,7 @@ void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint6
         to = end - 1;
     *first = from <= to ? (uint64_t)from : 0;
     *count = from <= to ? (uint64_t)(to - from) + 1 : 0;
+    assert(*first <= total && *count <= total - *first);
 }
 
 bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
