@@ -216,6 +216,16 @@ static struct medium *full_segments(struct rig *rig, uint32_t *count)
     return medium;
 }
 
+/* Two segments whose values have been deleted, on slabs that hold these operations back. */
+static struct medium *emptied_segments(struct rig *rig, uint32_t *count, enum fault_kind held)
+{
+    struct medium *medium = full_segments(rig, count);
+    empty(rig, *count, HELD_LEN);
+    sync_all(rig);
+    medium_hold(medium, held, "slabs", 0);
+    return medium;
+}
+
 static void ask_for_room(struct rig *rig)
 {
     struct page_file *file = &rig->store->partitions[0].file;
@@ -263,10 +273,7 @@ static void zeros_are_durable_first(void **state)
     (void)state;
     struct rig rig;
     uint32_t count;
-    struct medium *medium = full_segments(&rig, &count);
-    empty(&rig, count, HELD_LEN);
-    sync_all(&rig);
-    medium_hold(medium, FAULT_FLUSH, "slabs", 0);
+    struct medium *medium = emptied_segments(&rig, &count, FAULT_FLUSH);
     must(reclaimed_when_asked(&rig) == 0, "segments are blank before the zeros are durable");
     medium_release(medium);
     for (uint32_t i = 0; i < 200 && reclaimed_when_asked(&rig) == 0; i++)
@@ -283,10 +290,7 @@ static void a_start_goes_on_emptying(void **state)
     (void)state;
     struct rig rig;
     uint32_t count, small = in_segment(900);
-    struct medium *medium = full_segments(&rig, &count);
-    empty(&rig, count, HELD_LEN);
-    sync_all(&rig);
-    medium_hold(medium, FAULT_WRITE, "slabs", 0);
+    struct medium *medium = emptied_segments(&rig, &count, FAULT_WRITE);
     ask_for_room(&rig);
     for (uint32_t i = 0; i < 2000 && medium_held(medium) == 0; i++)
         rig_run(&rig, 1);

@@ -565,6 +565,20 @@ static uint64_t entries_in_the_end(struct rig *rig)
     return entries(rig);
 }
 
+/* The sweep ends, and leaves what small_store has put. */
+static void expect_swept(struct rig *rig)
+{
+    must(entries_in_the_end(rig) == 3, "%llu entries stay", (unsigned long long)entries(rig));
+    expect_small_store(rig);
+    rig_close_well(rig);
+}
+
+static void expect_sweep_after_start(struct rig *rig, struct medium *medium)
+{
+    must(open_rig(rig, medium), "the checkpoint is not loaded");
+    expect_swept(rig);
+}
+
 static void put_dead(struct rig *rig)
 {
     char key[16];
@@ -585,10 +599,7 @@ static void a_sweep_goes_on(void **state)
     flush_db(&rig, 1);
     rig_close_well(&rig);
     medium_release(medium);
-    must(open_rig(&rig, medium), "the checkpoint is not loaded");
-    must(entries_in_the_end(&rig) == 3, "%llu entries stay", (unsigned long long)entries(&rig));
-    expect_small_store(&rig);
-    rig_close_well(&rig);
+    expect_sweep_after_start(&rig, medium);
     medium_free(medium);
 }
 
@@ -625,10 +636,7 @@ static void a_start_sweeps_what_was_skipped(void **state)
     struct rig rig;
     struct medium *medium = store_with_skipped_segments(&rig);
     rig_close_well(&rig);
-    must(open_rig(&rig, medium), "the checkpoint is not loaded");
-    must(entries_in_the_end(&rig) == 3, "%llu entries stay", (unsigned long long)entries(&rig));
-    expect_small_store(&rig);
-    rig_close_well(&rig);
+    expect_sweep_after_start(&rig, medium);
     must(open_rig(&rig, medium), "the checkpoint is not loaded");
     must(entries(&rig) == 3, "%llu entries are back", (unsigned long long)entries(&rig));
     rig_close_well(&rig);
@@ -643,9 +651,7 @@ static void a_flush_sweeps_what_was_skipped(void **state)
     struct medium *medium = store_with_skipped_segments(&rig);
     put_in(&rig, 1, "once more");
     flush_db(&rig, 1);
-    must(entries_in_the_end(&rig) == 3, "%llu entries stay", (unsigned long long)entries(&rig));
-    expect_small_store(&rig);
-    rig_close_well(&rig);
+    expect_swept(&rig);
     must(open_rig(&rig, medium), "the checkpoint is not loaded");
     rig_close_well(&rig);
     medium_free(medium);
