@@ -2,7 +2,17 @@
 
 #include "server/types/member_tree.h"
 
-static enum store_result show_value(const struct members_showing *showing, struct resp_slice value)
+/* What show() writes of each member, and to which reply. */
+struct showing {
+    struct collector *collector; /* its `count` is that of elements: 2 if both parts are shown */
+    enum members_part part;
+    bool in_pairs;                    /* each name and value as an array of two */
+    const struct scan_filter *filter; /* NULL: any name */
+    struct call *call;                /* this and the next: to read long values; or NULL */
+    struct members *members;
+};
+
+static enum store_result show_value(const struct showing *showing, struct resp_slice value)
 {
     struct collector *collector = showing->collector;
     const struct member *unread = showing->members == NULL ? NULL : showing->members->unread;
@@ -12,9 +22,10 @@ static enum store_result show_value(const struct members_showing *showing, struc
     return STORE_OK;
 }
 
-enum store_result members_show(void *arg, struct resp_slice name, struct resp_slice value)
+/* A member_visit; `arg` is a struct showing. */
+static enum store_result show(void *arg, struct resp_slice name, struct resp_slice value)
 {
-    const struct members_showing *showing = arg;
+    const struct showing *showing = arg;
     struct resp_writer *out = &showing->collector->out;
     size_t before = out->len;
     enum store_result result = STORE_OK;
@@ -46,27 +57,27 @@ static struct collector *begin(struct call *call, members_head *head, uint64_t c
 enum store_result members_reply_all(struct call *call, struct members *members,
                                     enum members_part part, members_head *head)
 {
-    struct members_showing showing = {.part = part, .call = call, .members = members};
+    struct showing showing = {.part = part, .call = call, .members = members};
     showing.collector = begin(call, head, members_count(members));
     if (showing.collector == NULL)
         return STORE_NO_MEMORY;
     showing.collector->is_reply = members->leaves_long = true;
     enum store_result result =
-        members_each(call, members, showing.collector, part != PART_NAMES, members_show, &showing);
+        members_each(call, members, showing.collector, part != PART_NAMES, show, &showing);
     return result == STORE_OK ? collector_reply(call, showing.collector) : result;
 }
 
 enum store_result members_reply_some(struct call *call, struct members *members, int64_t count,
                                      enum members_part part, bool in_pairs, members_head *head)
 {
-    struct members_showing showing = {.part = part, .in_pairs = in_pairs};
+    struct showing showing = {.part = part, .in_pairs = in_pairs};
     uint64_t each = part == PART_BOTH && !in_pairs ? 2 : 1;
     showing.collector = begin(call, head, each * members_pick_count(members, count));
     if (showing.collector == NULL)
         return STORE_NO_MEMORY;
     showing.collector->is_reply = members_pick_ends(count);
     enum store_result result =
-        members_pick(call, members, showing.collector, count, members_show, &showing);
+        members_pick(call, members, showing.collector, count, show, &showing);
     return result == STORE_OK ? collector_reply(call, showing.collector) : result;
 }
 
@@ -98,14 +109,13 @@ enum store_result members_reply_scan(struct call *call, enum item_type type)
     /* Redis parses the options only if the key exists. */
     if (members.exists && !scan_read_options(call, 3, false, &filter))
         return STORE_OK;
-    struct members_showing showing = {.collector = collector_get(call),
-                                      .part = type == TYPE_HASH ? PART_BOTH : PART_NAMES,
-                                      .filter = &filter};
+    struct showing showing = {.collector = collector_get(call),
+                              .part = type == TYPE_HASH ? PART_BOTH : PART_NAMES,
+                              .filter = &filter};
     if (showing.collector == NULL)
         return STORE_NO_MEMORY;
     showing.collector->is_tail = true;
-    result = members_scan(call, &members, showing.collector, &cursor, filter.count, members_show,
-                          &showing);
+    result = members_scan(call, &members, showing.collector, &cursor, filter.count, show, &showing);
     if (result != STORE_OK)
         return result;
     scan_reply_cursor(call, cursor);

@@ -9,19 +9,6 @@
 
 enum members_part { PART_NAMES = 1, PART_VALUES = 2, PART_BOTH = 3 };
 
-/* What members_show() writes of each member, and to which reply. */
-struct members_showing {
-    struct collector *collector; /* its `count` is that of elements: 2 if both parts are shown */
-    enum members_part part;
-    bool in_pairs;                    /* each name and value as an array of two */
-    const struct scan_filter *filter; /* NULL: any name */
-    struct call *call;                /* this and the next: to read long values; or NULL */
-    struct members *members;
-};
-
-/* A member_visit; `arg` is a struct members_showing. */
-enum store_result members_show(void *arg, struct resp_slice name, struct resp_slice value);
-
 /* How the reply begins: resp_array, resp_set or resp_map, with the given count. */
 typedef void members_head(struct resp_writer *out, uint64_t count);
 
