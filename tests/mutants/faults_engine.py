@@ -515,3 +515,8 @@ fault("transactions-ask-nobody", "storage/txn/txn_memory.c",
       ("(uint64_t)txn->noted_bytes + bytes <= ALWAYS_BYTES || store_has_memory(txn->store, bytes)",
        "bytes < UINT64_MAX || store_has_memory(txn->store, bytes)"),
       by=["test_evict"])
+fault("kept-key-not-counted", "storage/txn/key_locks.c",
+      "an exclusive lock that goes ahead in a queue is not counted among those that wait",
+      ("first->queue.last = key_lock; first->queue.exclusive_from_it += key_lock->exclusive; }",
+       "first->queue.last = key_lock; }"),
+      by=["wait/test_lock_handoff"])

@@ -367,3 +367,16 @@ fault("device-freed-unheard", "rdma-ext/watch.c",
       "a device's queues are freed while a worker still has messages about them",
       ("else end(service);", "else { end(service); drop(devices, i); }"),
       by=["test_rdma_devices"])
+fault("subscriptions-cost-for-ever", "server/pubsub/pubsub.c",
+      "what a subscription takes stays counted when it has ended",
+      ("session->bytes -= bytes_of(one);", ""),
+      by=["wait/test_pubsub"])
+fault("watched-keys-counted-for-ever", "server/exec/watch.c",
+      "a key that is not watched any more stays counted in its shard",
+      ("*at = watched->next_bucket; atomic_fetch_sub_explicit(&shard->count, 1, memory_order_relaxed);",
+       "*at = watched->next_bucket;"),
+      by=["wait/test_multi.py::test_unwatch"])
+fault("closed-connection-linked", "server/loop/conn_turn.c",
+      "the connection after a closed one still refers to it",
+      ("if (conn->next != NULL) conn->next->previous = conn->previous;", ""),
+      by=["wait/test_multi.py::test_many_watchers_come_and_go"])
