@@ -270,6 +270,7 @@ struct store_txn *request_new_txn(struct store_worker *worker)
     struct store_txn *txn = worker->free_txns;
     if (txn) {
         worker->free_txns = txn->next;
+        worker->free_txn_count--;
         return txn;
     }
     txn = calloc(1, sizeof *txn);

@@ -25,15 +25,22 @@
 #include "storage/txn/databases.h"
 #include "storage/value/extent.h"
 
-#define KEPT_ENTRIES 1024u /* longer arrays are not kept for the next transaction */
+#define KEPT_ENTRIES 128u /* longer arrays are not kept for the next transaction */
+#define SPARES_MOST 64u   /* so many free transactions of a worker keep their memory */
 
 /* ---- lifetime ---- */
 
 /* Frees what few transactions need; otherwise each pooled transaction would grow to the size of the
- * largest command so far. */
+ * largest command so far, and the pool to that of the largest crowd. The transaction itself stays:
+ * others may still look at its generation. */
 static void trim(struct store_txn *txn)
 {
-    if (txn->write_capacity > KEPT_ENTRIES) {
+    bool is_spare = txn->worker->free_txn_count < SPARES_MOST;
+    if (!is_spare) {
+        txn_memory_free(txn, txn->blocks);
+        txn->blocks = NULL;
+    }
+    if (txn->write_capacity > (is_spare ? KEPT_ENTRIES : 0)) {
         free(txn->writes);
         free(txn->write_table);
         txn->writes = NULL;
@@ -121,6 +128,7 @@ void txn_reset(struct store_txn *txn)
         txn_check(txn);
     txn->next = txn->worker->free_txns;
     txn->worker->free_txns = txn;
+    txn->worker->free_txn_count++;
 }
 
 void txn_free(struct store_txn *txn)

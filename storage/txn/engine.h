@@ -327,6 +327,7 @@ struct store_worker {
     struct load *low_priority, *low_priority_last; /* low-priority reads held back (load.c) */
     uint32_t low_priority_reads;                   /* low-priority reads in flight */
     struct store_txn *free_txns;
+    uint32_t free_txn_count;
     struct store_txn *ready, *ready_last;           /* to be attempted by this thread */
     struct store_txn *handed_off, *handed_off_last; /* likewise, before `ready` */
     bool answers;                                   /* inside store_run_handoffs */
