@@ -125,6 +125,7 @@ STORAGE_SRC := \
 
 SERVER_SRC := \
 	server/base/rng.c \
+	server/base/heap.c \
 	server/base/fiber.c \
 	server/base/glob.c \
 	server/base/sha1.c \

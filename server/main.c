@@ -3,10 +3,10 @@
  * until it is stopped, and then undoes all that in the opposite order.
  */
 #include "server/commands/commands.h"
+#include "server/base/heap.h"
 #include "server/core/server.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +111,7 @@ static bool open_store(struct server *server)
         .worker_count = server->worker_count,
         .scan_threads = scan_threads(server),
         .memory_bytes = server_memory((uint64_t)config_number(config, CONFIG_MAXMEMORY)),
-        .process_bytes = server_resident,
+        .process_bytes = server_process_bytes,
         .process_arg = server,
         .max_store_bytes = (uint64_t)config_number(config, CONFIG_MAXSTORE),
         .journal_bytes = (uint64_t)config_number(config, CONFIG_JOURNAL_SIZE),
@@ -363,16 +363,9 @@ static bool start(struct server *server)
     return run_process(server);
 }
 
-/* Large blocks are returned to the system when freed, whatever else is in the heap. */
-static void set_up_heap(void)
-{
-    mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
-    mallopt(M_TRIM_THRESHOLD, 16 * 1024 * 1024);
-}
-
 int main(int argc, char *argv[])
 {
-    set_up_heap();
+    heap_tune();
     struct server *server = calloc(1, sizeof *server);
     if (server == NULL || !config_init(&server->config)) {
         fprintf(stderr, "Out of memory\n");

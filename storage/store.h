@@ -81,8 +81,8 @@ struct store_options {
     uint32_t worker_count;    /* how many store_workers will be attached */
     uint64_t memory_bytes; /* bound for the process, as measured by process_bytes; without it, or if
                               it returns 0, for index, page frames and journal buffers */
-    uint64_t (*process_bytes)(void *arg); /* called often, by the maintenance thread and by threads
-                                             in store_set_memory or that take much memory */
+    /* Called often, by any thread. is_short: unused memory should be returned to the system. */
+    uint64_t (*process_bytes)(void *arg, uint64_t frame_bytes, bool is_short);
     void *process_arg;
     uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
     uint64_t journal_bytes;   /* size of the journal; used only when the directory is made */
@@ -134,7 +134,7 @@ void store_set_memory(struct store *store, uint64_t memory_bytes);
  * at once, before process_bytes is called again. It counts as not freeable. Any thread. */
 void store_note_memory(struct store *store, int64_t change);
 /* Whether the process may grow by so much, beside a reserve for what does not ask. Any thread. */
-bool store_has_memory(const struct store *store, uint64_t bytes);
+bool store_has_memory(struct store *store, uint64_t bytes);
 /* Evicts frames beyond their limit at once, this many bytes or a little more. Not in a run. */
 void store_give_way(struct store *store, uint64_t bytes);
 void store_set_max_store(struct store *store, uint64_t max_store_bytes);

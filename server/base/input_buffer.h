@@ -8,24 +8,40 @@
 #ifndef VELLUM_INPUT_BUFFER_H
 #define VELLUM_INPUT_BUFFER_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 struct input_buffer {
+    uint64_t *counted; /* its owner's sum of capacities, while it has holders */
     uint32_t holders;
     size_t used; /* in a worker's shared buffer: bytes that requests may refer to */
     size_t capacity;
     char data[];
 };
 
-/* Has one holder: the caller. NULL: out of memory. */
-static inline struct input_buffer *input_buffer_new(size_t capacity)
+/* Has one holder: the caller. `counted` outlives it. NULL: out of memory. */
+static inline struct input_buffer *input_buffer_new(uint64_t *counted, size_t capacity)
 {
     struct input_buffer *block = malloc(sizeof *block + capacity);
-    if (block != NULL)
-        *block = (struct input_buffer){.holders = 1, .capacity = capacity};
+    if (block == NULL)
+        return NULL;
+    *block = (struct input_buffer){.counted = counted, .holders = 1, .capacity = capacity};
+    *counted += capacity;
+    return block;
+}
+
+/* It has one holder and may be moved. NULL: out of memory; it stays as it is. */
+static inline struct input_buffer *input_buffer_resize(struct input_buffer *block, size_t capacity)
+{
+    assert(block->holders == 1);
+    block = realloc(block, sizeof *block + capacity);
+    if (block == NULL)
+        return NULL;
+    *block->counted += capacity - block->capacity;
+    block->capacity = capacity;
     return block;
 }
 
@@ -37,8 +53,11 @@ static inline struct input_buffer *input_buffer_hold(struct input_buffer *block)
 
 static inline void input_buffer_release(struct input_buffer *block)
 {
-    if (block != NULL && --block->holders == 0)
-        free(block);
+    if (block == NULL || --block->holders > 0)
+        return;
+    assert(*block->counted >= block->capacity);
+    *block->counted -= block->capacity;
+    free(block);
 }
 
 #endif

@@ -7,7 +7,6 @@
  */
 #include "server/commands/info.h"
 
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,6 +17,7 @@
 
 #include "server/config/config_directive.h"
 #include "server/exec/blocked.h"
+#include "server/base/heap.h"
 #include "server/net/client_memory.h"
 #include "server/pubsub/keyspace_events.h"
 #include "server/core/commandstats.h"
@@ -153,13 +153,15 @@ static void measure_memory(struct server *server, struct memory *memory)
 {
     struct store_stats stats;
     store_stats(server->store, &stats);
-    struct mallinfo2 heap = mallinfo2();
-    memory->heap_in_use = heap.uordblks + heap.hblkhd;
-    memory->heap_size = heap.arena + heap.hblkhd;
+    struct heap_usage heap;
+    uint64_t shared;
+    heap_measure(&heap);
+    memory->heap_in_use = heap.allocated;
+    memory->heap_size = heap.allocated + heap.unused;
     /* The engine maps its index and its page frames; its journal buffers come from the heap. */
     memory->used =
         memory->heap_in_use + stats.index_bytes + stats.dirty_bytes + stack_bytes(server);
-    memory->resident = process_resident();
+    memory->resident = process_resident(&shared);
     memory->peak = atomic_load_explicit(&server->memory_peak, memory_order_relaxed);
     while (memory->peak < memory->used &&
            !atomic_compare_exchange_weak(&server->memory_peak, &memory->peak, memory->used))

@@ -224,8 +224,9 @@ static uint64_t read_number_file(const char *path, uint64_t otherwise)
     return number;
 }
 
-uint64_t process_resident(void)
+uint64_t process_resident(uint64_t *shared)
 {
+    *shared = 0;
 #ifdef VELLUM_SANITIZED
     return 0;
 #else
@@ -235,9 +236,10 @@ uint64_t process_resident(void)
         return 0;
     ssize_t length = read(file, text, sizeof text - 1);
     close(file);
-    unsigned long long size, pages;
-    if (length <= 0 || sscanf(text, "%llu %llu", &size, &pages) != 2)
+    unsigned long long size, pages, of_files;
+    if (length <= 0 || sscanf(text, "%llu %llu %llu", &size, &pages, &of_files) != 3)
         return 0;
+    *shared = of_files * (uint64_t)sysconf(_SC_PAGESIZE);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 #endif
 }

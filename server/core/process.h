@@ -32,9 +32,9 @@ bool process_adjust_oom_score(struct server *server, int64_t mode, const char *v
 bool process_catch_signals(struct server *server, pthread_t *thread);
 void process_release_signals(pthread_t thread);
 
-/* The process's resident memory; 0: unknown, or not meaningful (sanitizers use memory of their
- * own). */
-uint64_t process_resident(void);
+/* The process's resident memory, and the part of it that is mapped from files; 0: unknown, or not
+ * meaningful (sanitizers use memory of their own). */
+uint64_t process_resident(uint64_t *shared);
 
 /* The memory that the process may use at most: the machine's, or its control group's limit. */
 uint64_t process_memory(void);

@@ -1,15 +1,15 @@
 #include "server/core/server.h"
 
 #include <assert.h>
-#include <malloc.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "server/base/heap.h"
 #include "server/core/process.h"
 
 #define MEMORY_MIN (64ull * 1024 * 1024)
-#define TRIM_SHARE 32 /* of maxmemory */
-#define TRIM_MS 100
+#define PURGE_SHARE 32 /* of maxmemory */
+#define PURGE_LEAST (256 * 1024)
 #define SAMPLES_MAX 64u /* more would improve little, and delay requests that wait for room */
 
 void server_stop(struct server *server)
@@ -27,45 +27,51 @@ uint64_t server_memory(uint64_t maxmemory)
     return bound < MEMORY_MIN ? MEMORY_MIN : bound;
 }
 
-static int64_t monotonic_ms(void)
+static int64_t monotonic_us(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Free memory in the heap that was not returned to the system; walks the whole heap. */
-static uint64_t heap_slack(void)
-{
-    struct mallinfo2 heap = mallinfo2();
-    return heap.fordblks;
-}
-
-/* malloc may keep freed memory for long: if it is much, malloc_trim returns it. That takes time,
- * so clients and scripts must have freed a good part, or the process must be over its limit. */
-static bool trim_heap(struct server *server, uint64_t resident)
+/* Unused memory of the heap takes the place of page frames; malloc does not tell how much of it has
+ * been purged before. */
+static void purge_heap(struct server *server, uint64_t unused, bool is_short)
 {
     uint64_t bound = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
-    int64_t step = (int64_t)(bound / TRIM_SHARE), now_ms = monotonic_ms();
-    int64_t now = atomic_load_explicit(&server->client_bytes, memory_order_relaxed) +
-                  (int64_t)atomic_load_explicit(&server->script_bytes, memory_order_relaxed);
-    if (now > atomic_load(&server->trim_peak))
-        atomic_store(&server->trim_peak, now);
-    if (now_ms < atomic_load(&server->trim_next_ms) ||
-        (atomic_load(&server->trim_peak) - now < step && resident <= bound))
-        return false;
-    atomic_store(&server->trim_next_ms, now_ms + TRIM_MS);
-    atomic_store(&server->trim_peak, now);
-    if (heap_slack() < (uint64_t)step / 2)
-        return false;
-    malloc_trim(0);
-    return true;
+    uint64_t least = is_short ? PURGE_LEAST : bound / PURGE_SHARE;
+    uint64_t purged = atomic_load(&server->purged_bytes);
+    bool is_due = unused >= purged + least;
+    if (is_due || unused < purged)
+        atomic_store(&server->purged_bytes, unused);
+    if (is_due)
+        heap_purge();
 }
 
-uint64_t server_resident(void *server)
+/* At most a hundredth of the time goes into this. */
+static void measure_heap(struct server *server, bool is_short)
 {
-    uint64_t resident = process_resident();
-    return trim_heap(server, resident) ? process_resident() : resident;
+    int64_t began = monotonic_us(), next = atomic_load(&server->heap_next_us);
+    if (began < next || !atomic_compare_exchange_strong(&server->heap_next_us, &next, INT64_MAX))
+        return;
+    struct heap_usage heap;
+    heap_measure(&heap);
+    purge_heap(server, heap.unused, is_short);
+    atomic_store(&server->heap_bytes, heap.allocated);
+    int64_t now = monotonic_us();
+    atomic_store(&server->heap_next_us, now + 100 * (now - began));
+}
+
+uint64_t server_process_bytes(void *arg, uint64_t frame_bytes, bool is_short)
+{
+    struct server *server = arg;
+    measure_heap(server, is_short);
+    uint64_t shared, resident = process_resident(&shared);
+    if (resident == 0)
+        return 0;
+    /* The process will take so much at least, once all of its blocks have been written to. */
+    uint64_t committed = frame_bytes + shared + atomic_load(&server->heap_bytes);
+    return resident > committed ? resident : committed;
 }
 
 void server_set_policy(struct server *server)

@@ -69,18 +69,18 @@ struct server {
     _Atomic uint64_t memory_peak;       /* of used_memory, as far as INFO has seen it */
     _Atomic uint64_t client_soft_limit; /* of a worker's clients: see client_memory.h */
     _Atomic uint64_t client_limit;      /* of all clients */
-    _Atomic int64_t client_bytes;       /* of all, within a megabyte for each worker */
     _Atomic uint64_t published_bytes;   /* of publications in outputs, each counted once */
-    _Atomic int64_t published_untold;   /* of that, not yet in client_bytes */
+    _Atomic int64_t published_untold;   /* of that, not yet reported to the store */
     _Atomic uint64_t memory_bound;      /* maxmemory, or its default */
-    _Atomic int64_t trim_peak;     /* of client_bytes and script_bytes since the last malloc_trim */
-    _Atomic int64_t trim_next_ms;  /* earliest time of the next */
-    _Atomic bool stopping;         /* set by server_stop alone */
-    _Atomic bool measures_gaps;    /* DEBUG LOOP-GAP */
-    _Atomic bool scripts_may_all;  /* DEBUG SET-DISABLE-DENY-SCRIPTS */
-    _Atomic bool skips_checksums;  /* DEBUG SET-SKIP-CHECKSUM-VALIDATION */
-    _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
-    int stop_fd;                   /* eventfd: readable from server_stop on */
+    _Atomic uint64_t purged_bytes;      /* unused memory of the heap that needs no heap_purge */
+    _Atomic uint64_t heap_bytes;        /* in its blocks, as last measured */
+    _Atomic int64_t heap_next_us;       /* earliest time of the next measurement */
+    _Atomic bool stopping;              /* set by server_stop alone */
+    _Atomic bool measures_gaps;         /* DEBUG LOOP-GAP */
+    _Atomic bool scripts_may_all;       /* DEBUG SET-DISABLE-DENY-SCRIPTS */
+    _Atomic bool skips_checksums;       /* DEBUG SET-SKIP-CHECKSUM-VALIDATION */
+    _Atomic uint32_t workers_busy;      /* of a stopping server: workers with requests in flight */
+    int stop_fd;                        /* eventfd: readable from server_stop on */
 };
 
 /* Begins a graceful stop: accepts no more connections and commands, finishes the running commands,
@@ -92,7 +92,7 @@ void server_stop(struct server *server);
 uint64_t server_memory(uint64_t maxmemory);
 
 /* For store_options.process_bytes. */
-uint64_t server_resident(void *server);
+uint64_t server_process_bytes(void *server, uint64_t frame_bytes, bool is_short);
 
 /* Sets the store's eviction policy from the configuration. */
 void server_set_policy(struct server *server);

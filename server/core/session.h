@@ -64,6 +64,7 @@ struct session {
     struct nested_calls *multi;           /* between MULTI and EXEC: the queue; else NULL */
     struct watch *watch;                  /* WATCH; NULL: nothing */
     uint64_t queued_bytes, watched_bytes; /* of memory, of both: see multi_note_memory */
+    uint64_t queued_block_bytes; /* of queued_bytes: in the connection's own input blocks */
     enum session_reply_mode reply_mode;
     struct pubsub_session pubsub;
     char *name;     /* CLIENT SETNAME, from malloc; NULL: none */

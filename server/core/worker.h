@@ -93,8 +93,12 @@ struct worker {
     _Atomic uint64_t client_bytes;     /* of their buffers: see client_memory.h */
     uint64_t shared_bytes;             /* of publications in them, counted in each */
     int64_t client_bytes_reported;     /* as reported to the store */
+    uint64_t leaving_bytes;            /* of those being closed, or whose commands still run */
+    uint64_t input_bytes;              /* of the shared input blocks, `input` and earlier ones */
+    uint64_t counted_input_bytes;      /* of that without `input`, as reported to the store */
     uint64_t unsent_bytes;             /* of replies */
     enum client_hold hold;             /* see client_memory.c */
+    uint64_t awaited_bytes;            /* the fewest that a deferred client awaits; 0: none does */
     int64_t held_since_ms;
     uint64_t pushed_bytes; /* into outputs, by the last visit to the inbox */
     struct worker_counters counters;

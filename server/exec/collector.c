@@ -209,7 +209,8 @@ enum store_result collector_item(struct call *call, struct collector *collector,
 enum store_result collector_reply(struct call *call, struct collector *collector)
 {
     /* The results of nested commands are kept until the last of them has run. */
-    if (collector->is_nested && !collected_set(&collector->collected, held_bytes(collector)))
+    uint64_t copied = held_bytes(collector) + collector->out.len;
+    if (collector->is_nested && !collected_set(&collector->collected, copied))
         return STORE_NO_MEMORY;
     return reply_spill_reply(call, &collector->spill, &collector->out);
 }

@@ -89,12 +89,14 @@ static bool goes_on(const struct request *request)
     return request->fiber != NULL && request->attempt == store_attempt(request->call.txn);
 }
 
-/* The client is gone since the request began. Its writes are done nevertheless, but a blocking
- * command must not take an element that nobody will receive. */
+/* The client is gone since the request began. Its writes are done nevertheless, unless their memory
+ * is needed; but a blocking command must not take an element that nobody will receive. */
 static bool is_in_vain(const struct request *request)
 {
-    return (request->is_read || request->may_block) && request->state == REQUEST_RUNNING &&
-           !reply_stream_is_heard(request->conn);
+    if (request->state != REQUEST_RUNNING)
+        return false;
+    return request->conn->is_evicted ||
+           ((request->is_read || request->may_block) && !reply_stream_is_heard(request->conn));
 }
 
 /* Discards all that an earlier run may have done. */

@@ -7,6 +7,7 @@
 #include "server/exec/nested.h"
 #include "server/exec/runner_reply.h"
 #include "server/exec/watch.h"
+#include "server/net/conn.h"
 
 void multi_end(struct session *session)
 {
@@ -25,6 +26,7 @@ int multi_count(const struct session *session)
 void multi_note_memory(struct session *session)
 {
     session->queued_bytes = session->multi == NULL ? 0 : session->multi->bytes;
+    session->queued_block_bytes = session->multi == NULL ? 0 : session->multi->block_bytes;
     session->watched_bytes = watch_bytes(session->watch);
 }
 
@@ -72,6 +74,8 @@ bool multi_takes(struct request *request, const struct command *command)
     struct nested *nested = NULL;
     if (!nested_calls->is_aborted) {
         nested = nested_calls_add(nested_calls, command, call->argc, call->argv, block);
+        if (nested != NULL && nested->block != NULL && conn_owns(session->conn, nested->block))
+            nested_calls->block_bytes += nested_argument_bytes(nested);
         nested_calls->is_aborted = nested == NULL;
         if (nested == NULL) {
             reply_failure(call, STORE_NO_MEMORY);

@@ -33,6 +33,7 @@
 #define SLOW_BYTES_MAX (256 * 1024) /* of a script's commands kept for SLOWLOG */
 #define KEPT_SHORT (64 * 1024)
 #define RESTARTS_MOST 100
+#define REPLY_STEP (64 * 1024)
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much larger */
 
 /* Arguments of a command that are allocated apart from it, since they may outlive it. */
@@ -92,6 +93,8 @@ void nested_calls_free(struct nested_calls *nested_calls)
         nested_free(nested);
     }
     drop_args(nested_calls);
+    if (nested_calls->replies.bytes > 0)
+        collected_set(&nested_calls->replies, 0);
     free(nested_calls->tallies);
     watch_free(nested_calls->watch);
     resp_writer_free(&nested_calls->reply);
@@ -150,6 +153,11 @@ struct nested *nested_calls_add(struct nested_calls *nested_calls, const struct 
     nested->bytes = head + bytes;
     insert_behind(nested_calls, nested_calls->last, nested);
     return nested;
+}
+
+uint64_t nested_argument_bytes(const struct nested *nested)
+{
+    return length_of(nested->call.argc, nested->argv);
 }
 
 void nested_calls_take_upload(struct nested_calls *nested_calls, struct nested *nested,
@@ -224,6 +232,8 @@ void nested_calls_begin(struct call *outer)
         written_clear(&nested_calls->written);
     nested_calls->tally_count = 0;
     nested_calls->slow_bytes = 0;
+    if (nested_calls->replies.bytes > 0)
+        collected_set(&nested_calls->replies, 0);
     nested_calls->error_is_counted = nested_calls->defers = false;
     drop_args(nested_calls); /* of a run whose writes were discarded */
     if (storage_checks_enabled())
@@ -621,6 +631,17 @@ static bool keep_reply(struct nested *nested, size_t start, uint32_t reader_coun
     return count_kept(nested);
 }
 
+/* Of EXEC, in steps: most replies are short. Scripts count theirs. */
+static bool count_reply(struct call *outer, const struct resp_writer *reply)
+{
+    struct collected *replies = &outer->nested_calls->replies;
+    uint64_t bytes = reply->len - request_of_call(outer)->reply_start;
+    if (reply != outer->reply || bytes < replies->bytes + REPLY_STEP)
+        return true;
+    replies->server = outer->server;
+    return collected_set(replies, bytes);
+}
+
 enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
 {
     struct call *call = &nested->call;
@@ -638,7 +659,7 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
     end_time(nested);
     if ((call->command->flags & (CMD_WRITE | CMD_CACHES_RESULT)) != 0)
         note_write(nested);
-    if (!keep_reply(nested, start, reader_count))
+    if (!keep_reply(nested, start, reader_count) || !count_reply(call->outer, reply))
         return STORE_NO_MEMORY;
     note_error(nested, reply->data + start, reply->len - start);
     if (monitor_any(call->server))

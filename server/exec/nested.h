@@ -57,6 +57,7 @@ struct nested_calls {
     struct nested *first, *last;
     uint32_t count;
     uint64_t bytes;           /* of all nested calls */
+    uint64_t block_bytes;     /* EXEC: of these, in the connection's own input blocks */
     uint64_t slow_bytes;      /* nested_calls_call: of the calls kept for SLOWLOG in this run */
     bool is_aborted;          /* EXEC: a command could not be queued */
     struct watch *watch;      /* EXEC: the watched keys; NULL: none */
@@ -80,6 +81,7 @@ struct nested_calls {
     struct nested *next_deferred; /* the first that may still have to run */
     size_t shift;                 /* bytes inserted into the outer reply by deferred replies */
     struct resp_writer reply;     /* of the deferred command that is running */
+    struct collected replies;     /* the outer reply, with those of this list's calls */
     struct written written;       /* of the outermost list: by this run */
 };
 
@@ -91,6 +93,8 @@ void nested_calls_free(struct nested_calls *nested_calls);
 struct nested *nested_calls_add(struct nested_calls *nested_calls, const struct command *command,
                                 size_t argc, const struct resp_slice *argv,
                                 struct input_buffer *block);
+
+uint64_t nested_argument_bytes(const struct nested *nested);
 
 /* Moves the command's long value, if it has one, to the nested call. It counts as if it were in
  * memory, so that queued commands cannot fill the device. */

@@ -111,12 +111,12 @@ void request_free_spares(struct worker *worker)
 
 /* Arguments that the parser keeps itself (inline commands) are overwritten by the next command:
  * they are copied to a block of their own. */
-static struct input_buffer *copy_arguments(struct resp_slice *argv, size_t count)
+static struct input_buffer *copy_arguments(uint64_t *counted, struct resp_slice *argv, size_t count)
 {
     size_t total = 0;
     for (size_t i = 0; i < count; i++)
         total += argv[i].len;
-    struct input_buffer *block = input_buffer_new(total + 1);
+    struct input_buffer *block = input_buffer_new(counted, total + 1);
     if (block == NULL)
         return NULL;
     char *to = block->data;
@@ -161,8 +161,9 @@ bool request_hold_copy(struct request *request)
     struct call *call = &request->call;
     assert(request->block == NULL && call->argc <= request->argv_capacity);
     memcpy(request->argv, call->argv, call->argc * sizeof *request->argv);
-    request->block = copy_arguments(request->argv, call->argc);
+    request->block = copy_arguments(&request->conn->block_bytes, request->argv, call->argc);
     call->argv = request->argv;
+    request->known = NULL; /* it refers to the original */
     return request->block != NULL;
 }
 

@@ -43,6 +43,7 @@
 #define LONG_REQUESTS_BYTES (16 * 1024) /* a request this long is then the only one in flight */
 #define REQUEST_MEMORY 2048             /* approximately: a request and the store's state for it */
 #define KEY_MEMORY 64                   /* approximately, of each key */
+#define COPY_MAX (16 * 1024)            /* longer arguments are held in their shared block */
 #define COPY_REPLY_MAX (16 * 1024) /* longer replies of queued requests are moved, not copied */
 
 /* ---- answering ---- */
@@ -178,7 +179,16 @@ static void answer(struct request *request)
 
 /* ---- the queue ---- */
 
-/* Memory of a request, without its reply and collected results. */
+static uint64_t argument_bytes(const struct request *request)
+{
+    size_t count = batch_length(&request->call) * request->call.argc;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += request->call.argv[i].len;
+    return bytes;
+}
+
+/* Memory of a request, without its reply, collected results and the connection's own blocks. */
 static uint64_t memory_of_request(const struct request *request)
 {
     uint64_t bytes = REQUEST_MEMORY + request->stack_bytes +
@@ -186,9 +196,11 @@ static uint64_t memory_of_request(const struct request *request)
                      request->key_capacity * (sizeof *request->keys + KEY_MEMORY);
     if (request->waiter != NULL)
         bytes += blocked_memory(request->waiter);
-    size_t count = batch_length(&request->call) * request->call.argc;
-    for (size_t i = 0; request->block != NULL && i < count; i++)
-        bytes += request->call.argv[i].len;
+    const struct nested_calls *nested_calls = request->call.nested_calls;
+    if (nested_calls != NULL && request->named->role == ROLE_EXEC) /* scripts count their own */
+        bytes += nested_calls->bytes - nested_calls->block_bytes;
+    if (request->block != NULL && !conn_owns(request->conn, request->block))
+        bytes += argument_bytes(request);
     return bytes;
 }
 
@@ -207,6 +219,14 @@ static void enqueue(struct conn *conn, struct request *request)
     conn->request_bytes += request->bytes;
     if (request->state == REQUEST_PARKED && conn->first_parked == NULL)
         conn->first_parked = request;
+}
+
+/* EXEC has the queued commands from its start on. */
+static void recount(struct conn *conn, struct request *request)
+{
+    uint64_t now = memory_of_request(request);
+    conn->request_bytes += now - request->bytes;
+    request->bytes = now;
 }
 
 static struct request *dequeue(struct conn *conn)
@@ -354,6 +374,13 @@ static uint32_t take_first(struct conn *conn, struct request *request, struct in
     return taken;
 }
 
+/* Many such requests could hold as many shared blocks, each with a few bytes in it. */
+static bool may_stay(const struct request *request, bool is_first)
+{
+    bool blocks = request->named != NULL && (request->named->flags & CMD_BLOCKING) != 0;
+    return (blocks || !is_first) && argument_bytes(request) < COPY_MAX;
+}
+
 uint32_t runner_take(struct conn *conn, struct input_buffer *block, const struct ahead *ahead,
                      uint32_t more)
 {
@@ -368,11 +395,11 @@ uint32_t runner_take(struct conn *conn, struct input_buffer *block, const struct
     request->known = ahead->key;
     request->source = block;
     request->call.upload = upload_pass_on(conn);
-    bool is_own = request_reserve_arguments(request, ahead->count);
-    if (is_own && block == NULL)
-        is_own = request_hold_copy(request);
     bool is_first = conn->request_count == 0 && upload_is_settled(request->call.upload);
-    if (is_own && is_first)
+    bool is_own = request_reserve_arguments(request, ahead->count);
+    if (is_own && (block == NULL || (!conn_owns(conn, block) && may_stay(request, is_first))))
+        is_own = request_hold_copy(request);
+    if (is_own && is_first && request->block == NULL)
         is_own = request_offer_row(request, ahead + 1, more);
     if (!is_own) {
         request_free(request);
@@ -440,6 +467,7 @@ void runner_advance(struct conn *conn)
         struct request *request = conn->first_parked;
         conn->first_parked = request->next;
         start_held(request);
+        recount(conn, request);
         answer_finished(conn);
     }
     if (conn->refusal != NULL && conn->request_count == 0) {
@@ -456,7 +484,7 @@ void runner_abandon(struct conn *conn)
     struct request *request, *next = conn->requests;
     conn->requests = conn->last_request = conn->first_parked = NULL;
     conn->request_count = 0;
-    conn->request_bytes = 0;
+    conn->request_bytes = conn->held_bytes = 0;
     while ((request = next) != NULL) {
         next = request->next;
         request->next = NULL;

@@ -42,8 +42,9 @@
 
 #define READ_BLOCK (256 * 1024) /* the shared block: several reads, parts of which may be held */
 #define READ_MAX (64 * 1024)    /* one read into it */
-#define READ_SHORT (4 * 1024)   /* likewise, when client memory is short */
-#define HEAD_MAX 1024           /* after a long value: likely the head of another such command */
+#define AT_ONCE_MAX (1024 * 1024)
+#define READ_SHORT (4 * 1024) /* likewise, when client memory is short */
+#define HEAD_MAX 1024         /* after a long value: likely the head of another such command */
 
 /* Longer commands, if known to be, are read into the connection's own block. */
 #define SHARED_WANTED_MAX (32 * 1024)
@@ -152,18 +153,21 @@ static void close_conn(struct conn *conn)
         conn->parser = NULL;
     }
     runner_abandon(conn);
-    client_memory_forget(conn);
+    client_memory_note(conn);
     conn_mark_ready(conn);
 }
 
 static void free_closed(struct conn *conn)
 {
     runner_abandon(conn);
+    client_memory_note(conn);
     if (conn->running > 0 || conn->is_undurable || conn->is_put_off || conn->is_ready)
         return;
     assert(conn->requests == NULL && conn->output == NULL && conn->input == NULL);
     free(conn->refusal);
     multi_end(&conn->session);
+    assert(conn->block_bytes == 0);
+    client_memory_forget(conn);
     free(conn->session.name);
     free(conn->session.lib_name);
     free(conn->session.lib_ver);
@@ -226,12 +230,17 @@ static size_t take_commands(struct conn *conn, struct input_buffer *block, size_
     return start;
 }
 
+static struct input_buffer *new_block(struct conn *conn, size_t capacity)
+{
+    return input_buffer_new(&conn->block_bytes, capacity);
+}
+
 /* Moves the unfinished bytes to a block of the connection's own, except for `taken` of them after
  * the first `head`. */
 static void move_input(struct conn *conn, const char *data, size_t head, size_t taken, size_t len)
 {
     struct input_buffer *block = NULL;
-    if (len > taken && (block = input_buffer_new(len - taken + UPLOAD_TAIL)) == NULL)
+    if (len > taken && (block = new_block(conn, len - taken + UPLOAD_TAIL)) == NULL)
         conn_kill(conn);
     if (block != NULL) {
         memcpy(block->data, data, head);
@@ -299,7 +308,7 @@ static struct input_buffer *shared_block(struct worker *worker)
     if (block != NULL && block->capacity - block->used >= READ_MAX)
         return block;
     input_buffer_release(block);
-    worker->input = input_buffer_new(READ_BLOCK);
+    worker->input = input_buffer_new(&worker->input_bytes, READ_BLOCK);
     return worker->input;
 }
 
@@ -344,28 +353,46 @@ static void read_shared(struct conn *conn)
         block->used = end;
 }
 
-/* Gives the connection a block of its own with room for its unfinished command; of exactly the
- * command's size, if that is known to be long. */
+/* Twice what has arrived: a client that announces much may not send it. */
+static size_t next_capacity(size_t len, size_t wanted)
+{
+    size_t more = len / 2 > READ_MAX ? len / 2 : READ_MAX;
+    if (wanted <= len + more)
+        return len + more;
+    size_t most = len > AT_ONCE_MAX ? 2 * len : len + AT_ONCE_MAX;
+    return wanted < most ? wanted : most;
+}
+
+/* Gives the connection a block of its own with room for its unfinished command. False: there is
+ * none, or none yet. */
 static bool grow_own(struct conn *conn)
 {
     struct input_buffer *block = conn->input;
     size_t len = conn->input_end - conn->input_start;
     size_t wanted = conn->parser->wanted;
-    if (conn->input_start + wanted <= block->capacity && conn->input_end < block->capacity)
+    size_t left = block->capacity - conn->input_end;
+    if (left >= READ_MAX || (conn->input_start + wanted <= block->capacity && left > 0))
         return true;
-    size_t more = len / 2 > READ_MAX ? len / 2 : READ_MAX;
-    size_t capacity = wanted > len + more ? wanted : len + more;
-    if (block->holders == 1 && conn->input_start == 0) {
-        block = realloc(block, sizeof *block + capacity);
-        if (block == NULL)
-            return false;
-        block->capacity = capacity;
+    size_t capacity = next_capacity(len, wanted);
+    if (!client_memory_allows(conn, wanted)) {
+        conn_kill(conn);
+        return false;
+    }
+    bool may_move = block->holders == 1 && conn->input_start == 0;
+    if (client_memory_defers(conn, may_move ? capacity - block->capacity : capacity))
+        return false;
+    if (may_move) {
+        block = input_buffer_resize(block, capacity);
     } else {
-        block = input_buffer_new(capacity);
-        if (block == NULL)
-            return false;
-        memcpy(block->data, conn->input->data + conn->input_start, len);
-        input_buffer_release(conn->input);
+        block = new_block(conn, capacity);
+        if (block != NULL) {
+            memcpy(block->data, conn->input->data + conn->input_start, len);
+            input_buffer_release(conn->input);
+        }
+    }
+    if (block == NULL) {
+        conn_kill(conn);
+        return false;
     }
     conn->input = block;
     conn->input_start = 0;
@@ -376,10 +403,8 @@ static bool grow_own(struct conn *conn)
 
 static void read_own(struct conn *conn)
 {
-    if (!grow_own(conn)) {
-        conn_kill(conn);
+    if (!grow_own(conn))
         return;
-    }
     struct input_buffer *block = conn->input;
     size_t most = block->capacity - conn->input_end;
     if (client_memory_is_short(conn->worker) && most > READ_SHORT)
@@ -474,7 +499,8 @@ static bool can_go_on(const struct conn *conn)
 static bool can_read(const struct conn *conn)
 {
     return !conn->input_ended && (conn->input == NULL || conn->parser != NULL) &&
-           (conn->upload == NULL || !conn->upload->waits) && runner_may_take(conn);
+           !conn->awaits_memory && (conn->upload == NULL || !conn->upload->waits) &&
+           runner_may_take(conn);
 }
 
 /* Spooled input may be taken now. */

@@ -13,7 +13,6 @@
 
 static void tell(struct server *server, int64_t unreported)
 {
-    atomic_fetch_add(&server->client_bytes, unreported);
     store_note_memory(server->store, unreported);
     if (unreported > 0) /* the maintenance thread may be too late */
         store_give_way(server->store, WAY_SHARE * (uint64_t)unreported);
@@ -51,9 +50,30 @@ static void count_unsent(struct conn *conn, uint64_t now)
     worker->held_since_ms = worker_now(worker);
 }
 
+/* Earlier shared blocks stay while requests refer to bytes in them. They belong to no client: to
+ * close some would not free them. */
+static void count_input(struct worker *worker)
+{
+    uint64_t now = worker->input_bytes - (worker->input != NULL ? worker->input->capacity : 0);
+    int64_t unreported = (int64_t)(now - worker->counted_input_bytes);
+    if (unreported < TELL_STEP && unreported > -TELL_STEP)
+        return;
+    worker->counted_input_bytes = now;
+    tell(worker->server, unreported);
+}
+
+static void count_leaving(struct conn *conn, uint64_t now)
+{
+    conn->worker->leaving_bytes += now - conn->counted_leaving;
+    conn->counted_leaving = now;
+}
+
 void client_memory_note(struct conn *conn)
 {
     uint64_t now = conn_total_memory(conn) - conn->shared_bytes;
+    bool is_leaving = conn->kill || conn->transport == NULL;
+    count_input(conn->worker);
+    count_leaving(conn, is_leaving ? now : 0);
     if (now == conn->counted_bytes)
         return;
     count(conn->worker, (int64_t)(now - conn->counted_bytes));
@@ -69,11 +89,45 @@ void client_memory_note_published(struct server *server, int64_t more)
         tell(server, atomic_exchange(&server->published_untold, 0));
 }
 
+/* By how much the worker's clients, with `more` bytes, exceed its share; 0 if all clients together
+ * keep to the limit. */
+static uint64_t excess(const struct worker *worker, uint64_t more)
+{
+    const struct server *server = worker->server;
+    uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
+    uint64_t share = limit / server->worker_count;
+    uint64_t published = atomic_load(&server->published_bytes);
+    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) + more +
+                     (published < worker->shared_bytes ? published : worker->shared_bytes);
+    uint64_t total = client_memory_total(server) + more;
+    if (bytes <= share || total <= limit)
+        return 0;
+    return bytes - share < total - limit ? bytes - share : total - limit;
+}
+
+/* Deferred clients try again. */
+static void resume(struct worker *worker)
+{
+    uint64_t over = excess(worker, worker->awaited_bytes);
+    if (over > 0 && over <= worker->leaving_bytes)
+        return;
+    worker->awaited_bytes = 0;
+    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
+        if (!conn->awaits_memory)
+            continue;
+        conn->awaits_memory = false;
+        conn_mark_ready(conn);
+    }
+}
+
 void client_memory_forget(struct conn *conn)
 {
     count(conn->worker, -(int64_t)conn->counted_bytes);
     conn->counted_bytes = 0;
+    count_leaving(conn, 0);
     count_unsent(conn, 0);
+    if (conn->worker->awaited_bytes > 0)
+        resume(conn->worker);
 }
 
 /* Slow readers throttle all others once, until the unsent output is half of its bound, or for
@@ -81,6 +135,8 @@ void client_memory_forget(struct conn *conn)
 void client_memory_let_go(struct worker *worker)
 {
     enum client_hold was = worker->hold;
+    if (worker->awaited_bytes > 0)
+        resume(worker);
     if (was == CLIENTS_GO_ON)
         return;
     if (worker->unsent_bytes <= unsent_most(worker->server) / 2)
@@ -108,46 +164,55 @@ static struct conn *largest(const struct worker *worker)
     return found;
 }
 
-/* Memory of clients that are being closed: it will be freed soon, so no other client need be
- * closed for it. */
-static uint64_t leaving_bytes(const struct worker *worker)
-{
-    uint64_t sum = 0;
-    for (const struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
-        sum += conn->kill ? conn->counted_bytes : 0;
-    return sum;
-}
-
 /* Its unsent output is freed at once: many clients may have to be closed in a round. */
 static void close_largest(struct conn *conn)
 {
+    conn->is_evicted = true;
     conn_kill(conn);
     if (!conn->has_corked)
         conn_output_free(conn);
     client_memory_note(conn);
 }
 
-/* The worker's clients exceed its share, and all clients together the limit. */
-static bool is_too_much(const struct worker *worker)
+/* The client to be closed next; NULL: none. Memory of clients that are being closed will soon be
+ * free. */
+static struct conn *next_to_close(const struct worker *worker)
 {
-    const struct server *server = worker->server;
-    uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
-    uint64_t share = limit / server->worker_count;
-    uint64_t published = atomic_load(&server->published_bytes);
-    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) +
-                     (published < worker->shared_bytes ? published : worker->shared_bytes);
-    if (bytes <= share)
+    uint64_t over = excess(worker, 0);
+    if (over == 0 || over <= worker->leaving_bytes)
+        return NULL;
+    struct conn *conn = largest(worker);
+    return conn != NULL && held_bytes(conn) > 0 ? conn : NULL;
+}
+
+bool client_memory_defers(struct conn *conn, uint64_t more)
+{
+    struct worker *worker = conn->worker;
+    uint64_t over = excess(worker, more);
+    if (over == 0 || over > worker->leaving_bytes)
         return false;
-    uint64_t leaving = leaving_bytes(worker);
-    return bytes - leaving > share && client_memory_total(server) - leaving > limit;
+    conn->awaits_memory = true;
+    if (worker->awaited_bytes == 0 || more < worker->awaited_bytes)
+        worker->awaited_bytes = more;
+    return true;
+}
+
+bool client_memory_allows(struct conn *conn, uint64_t bytes)
+{
+    struct worker *worker = conn->worker;
+    uint64_t limit = atomic_load_explicit(&worker->server->client_limit, memory_order_relaxed);
+    if (bytes <= limit || conn->session.no_evict)
+        return true;
+    log_line(&worker->server->log, CONFIG_LOG_NOTICE,
+             "Client %s closed: its command alone exceeds the limit of client buffers, %llu bytes",
+             conn_peer_name(conn), (unsigned long long)bytes);
+    counter_add(&worker->counters.evicted_clients, 1);
+    return false;
 }
 
 void client_memory_keep_bound(struct worker *worker)
 {
-    while (is_too_much(worker)) {
-        struct conn *conn = largest(worker);
-        if (conn == NULL || held_bytes(conn) == 0)
-            return;
+    for (struct conn *conn; (conn = next_to_close(worker)) != NULL;) {
         log_line(&worker->server->log, CONFIG_LOG_NOTICE,
                  "Client %s closed: client buffers exceed their limit, and it has the largest, "
                  "%llu bytes",

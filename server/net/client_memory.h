@@ -50,8 +50,15 @@ static inline bool client_memory_holds(const struct worker *worker)
     return worker->hold == CLIENTS_ARE_HELD;
 }
 
-/* In every round: decides whether commands are taken. */
+/* In every round: decides whether commands are taken, and long ones received. */
 void client_memory_let_go(struct worker *worker);
+
+/* Whether a command of so many bytes may be received; logs that its client will be closed. */
+bool client_memory_allows(struct conn *conn, uint64_t bytes);
+
+/* Whether the connection must not receive `more` bytes yet: there is room only when commands of
+ * closed clients have ended. It will then get a turn. */
+bool client_memory_defers(struct conn *conn, uint64_t more);
 
 /* Closes clients while the limit is exceeded: at the end of each turn and of each round. */
 void client_memory_keep_bound(struct worker *worker);

@@ -140,11 +140,10 @@ uint64_t conn_output_memory(const struct conn *conn)
 
 uint64_t conn_total_memory(const struct conn *conn)
 {
-    uint64_t total = sizeof *conn + conn_output_memory(conn) + conn->session.queued_bytes +
-                     conn->request_bytes + conn->session.watched_bytes +
-                     conn->session.pubsub.bytes + conn->session.text_bytes;
-    if (conn->input != NULL)
-        total += sizeof *conn->input + conn->input->capacity;
+    uint64_t total = sizeof *conn + conn_output_memory(conn) + conn->session.queued_bytes -
+                     conn->session.queued_block_bytes + conn->request_bytes + conn->block_bytes +
+                     conn->session.watched_bytes + conn->session.pubsub.bytes +
+                     conn->session.text_bytes;
     if (conn->spool != NULL)
         total += spool_memory(conn->spool);
     if (conn->parser != NULL)

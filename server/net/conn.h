@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 
 #include "protocol/resp.h"
+#include "server/base/input_buffer.h"
 #include "server/core/round_clock.h"
 #include "server/core/session.h"
 #include "server/core/worker.h"
@@ -58,10 +59,12 @@ struct conn {
     uint64_t line;                /* ordering key of all of them, 0: none; see pipeline.h */
     bool refused;                 /* a protocol error: no more input is taken */
     char *refusal;                /* its text, while earlier requests are unanswered */
-    uint64_t request_bytes;       /* their memory, without replies */
+    uint64_t request_bytes;       /* their memory, without replies and the client's blocks */
+    uint64_t block_bytes;         /* of the client's own input blocks, held by it or by requests */
     uint64_t held_bytes;          /* of replies that wait for earlier ones */
     uint64_t counted_bytes;       /* of all its buffers: see client_memory.h */
     uint64_t counted_unsent;      /* of its replies */
+    uint64_t counted_leaving;     /* counted_bytes, of a closed connection */
 
     struct waiter *waiter; /* the running command is blocked: see blocked.h; or NULL */
 
@@ -87,6 +90,8 @@ struct conn {
     bool input_ended;   /* the peer sends no more */
     bool peer_has_gone; /* it does not read any more either */
     bool kill;          /* close it without waiting for anything */
+    bool awaits_memory; /* see client_memory_defers */
+    bool is_evicted;    /* killed for its memory: its commands are not to begin again */
 };
 
 /* Adds it to the list of connections to be served in this round. */
@@ -127,7 +132,11 @@ size_t conn_query_bytes(const struct conn *conn);     /* qbuf */
 size_t conn_query_free(const struct conn *conn);      /* qbuf-free */
 size_t conn_output_list(const struct conn *conn);     /* oll: unsent segments */
 uint64_t conn_output_memory(const struct conn *conn); /* omem */
-uint64_t conn_total_memory(const struct conn *conn);  /* tot-mem */
-const char *conn_events(const struct conn *conn);     /* "r" or "rw" */
+static inline bool conn_owns(const struct conn *conn, const struct input_buffer *block)
+{
+    return block->counted == &conn->block_bytes;
+}
+uint64_t conn_total_memory(const struct conn *conn); /* tot-mem */
+const char *conn_events(const struct conn *conn);    /* "r" or "rw" */
 
 #endif

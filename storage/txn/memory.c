@@ -24,8 +24,9 @@
 #define SLACK_SHARE 32u       /* reserve for what the process takes between two measurements: */
 #define SLACK_BYTES (2 << 20) /* this share of memory, plus this much */
 #define MEASURE_MS                                                                                 \
-    10             /* while the maintenance thread is busy; at rest it wakes ten times a second */
-#define LATE_MS 30 /* then the thread that reports growth measures */
+    10 /* while the maintenance thread is busy; at rest it wakes ten times a second */
+#define MUCH_BYTES (256u << 10)
+#define LATE_MS 10      /* then the thread that reports growth measures */
 #define SHRINK_STEP 16u /* frames evicted from a page file at a time */
 
 /* The counted memory that cannot be freed. */
@@ -71,17 +72,18 @@ static void set_limit(struct store *store)
 }
 
 /* All memory of the process but frames. */
-static int64_t measure(struct store *store, uint64_t fixed)
+static int64_t measure(struct store *store, uint64_t fixed, bool is_short)
 {
-    uint64_t all = store->process_bytes ? store->process_bytes(store->process_arg) : 0;
-    uint64_t frames = (uint64_t)atomic_load(&store->cache.arena.resident) * PAGE_SIZE;
+    uint64_t frames = (uint64_t)atomic_load(&store->cache.arena.resident) * PAGE_SIZE, all = 0;
+    if (store->process_bytes)
+        all = store->process_bytes(store->process_arg, frames, is_short);
     return all > frames ? (int64_t)(all - frames) : (int64_t)fixed;
 }
 
 /* A failed measurement, for want of a descriptor perhaps, leaves the last one. */
-static void take_measure(struct store *store, uint64_t fixed)
+static void take_measure(struct store *store, uint64_t fixed, bool is_short)
 {
-    int64_t noted = atomic_load(&store->noted_bytes), taken = measure(store, fixed);
+    int64_t noted = atomic_load(&store->noted_bytes), taken = measure(store, fixed, is_short);
     if (taken > 0) {
         atomic_store(&store->taken_bytes, taken);
         atomic_store(&store->noted_before, noted);
@@ -93,7 +95,7 @@ void engine_adjust_memory(struct store *store)
 {
     uint64_t index, budget = atomic_load(&store->memory_bytes);
     uint64_t fixed = fixed_bytes(store, &index);
-    take_measure(store, fixed);
+    take_measure(store, fixed, false);
     bool over = fixed > budget - budget / OVER_SHARE;
     atomic_store(&store->over_memory, over);
     if (over && index > budget / INDEX_SHARE)
@@ -109,11 +111,10 @@ void memory_note_growth(struct store *store, uint64_t bytes)
 }
 
 /* Whether the caller has to measure. */
-static bool measure_is_due(struct store *store, int64_t after_ms)
+static bool measure_is_due(_Atomic int64_t *measured_ms, int64_t after_ms)
 {
-    int64_t now = env_clock_ms(), before = atomic_load(&store->memory_measured_ms);
-    return now - before >= after_ms &&
-           atomic_compare_exchange_strong(&store->memory_measured_ms, &before, now);
+    int64_t now = env_clock_ms(), before = atomic_load(measured_ms);
+    return now - before >= after_ms && atomic_compare_exchange_strong(measured_ms, &before, now);
 }
 
 void store_set_memory(struct store *store, uint64_t memory_bytes)
@@ -170,8 +171,8 @@ static bool is_over(const struct store *store)
 void store_note_memory(struct store *store, int64_t change)
 {
     atomic_fetch_add(&store->noted_bytes, change);
-    if (change > 0 && store->process_bytes && measure_is_due(store, LATE_MS))
-        take_measure(store, 0);
+    if (change > 0 && store->process_bytes && measure_is_due(&store->memory_asked_ms, LATE_MS))
+        take_measure(store, 0, false);
     else
         set_limit(store);
     if (change > 0 && is_over(store))
@@ -182,16 +183,27 @@ void store_note_memory(struct store *store, int64_t change)
 
 void memory_keep(struct store *store)
 {
-    if (measure_is_due(store, MEASURE_MS))
+    if (measure_is_due(&store->memory_measured_ms, MEASURE_MS))
         engine_adjust_memory(store);
     shrink(store, UINT32_MAX, true);
 }
 
-bool store_has_memory(const struct store *store, uint64_t bytes)
+static bool has_memory(const struct store *store, uint64_t bytes)
 {
     uint64_t budget = atomic_load_explicit(&store->memory_bytes, memory_order_relaxed);
     uint64_t kept = budget / RESERVE_SHARE < RESERVE_MOST ? budget / RESERVE_SHARE : RESERVE_MOST;
-    return !store->process_bytes || (uint64_t)taken_now(store) + kept + bytes <= budget;
+    return (uint64_t)taken_now(store) + kept + bytes <= budget;
+}
+
+/* Much is granted, and anything is refused, only by a new measurement. */
+bool store_has_memory(struct store *store, uint64_t bytes)
+{
+    if (!store->process_bytes)
+        return true;
+    bool is_short = !has_memory(store, bytes);
+    if ((is_short || bytes >= MUCH_BYTES) && measure_is_due(&store->memory_asked_ms, 1))
+        take_measure(store, 0, is_short);
+    return has_memory(store, bytes);
 }
 
 void store_give_way(struct store *store, uint64_t bytes)

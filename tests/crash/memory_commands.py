@@ -12,6 +12,7 @@ PART = 1 << 20
 ALWAYS = ("OOM ", "WRONGTYPE ", "EXECABORT ", "NOSCRIPT ", "BUSY ", "BUSYKEY ")
 # Of commands that look into values.
 OF_VALUES = ("ERR string exceeds maximum", "ERR no such key", "ERR index out of range",
+             "ERR The specified keys must contain string values",
              "ERR value is not an integer", "ERR value is not a valid float", "ERR hash value is not",
              "ERR One or more scores can't be converted into double", "ERR bit offset is not",
              "ERR Bad data format", "ERR DUMP payload version or checksum", "ERR not enough memory",

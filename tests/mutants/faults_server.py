@@ -367,6 +367,22 @@ fault("device-freed-unheard", "rdma-ext/watch.c",
       "a device's queues are freed while a worker still has messages about them",
       ("else end(service);", "else { end(service); drop(devices, i); }"),
       by=["test_rdma_devices"])
+fault("waiting-holds-a-shared-block", "server/exec/runner.c",
+      "a client that waits holds a block with the commands of many others",
+      ("&& may_stay(request, is_first))", "&& is_first && more > 1000000)"),
+      by=["test_memory.py::test_clients_that_wait_hold_none_of_the_blocks_that_others_read_into"])
+fault("evicted-clients-write", "server/exec/long_run.c",
+      "commands of clients that were closed for their memory keep it until they have run",
+      ("return request->conn->is_evicted ||", "return"),
+      by=["test_memory.py::test_commands_of_clients_closed_for_their_memory_are_not_run"])
+fault("announced-memory-taken", "server/net/client_memory.c",
+      "a command that no client may have is received as far as memory goes",
+      ("if (bytes <= limit ||", "if (bytes > 0 ||"),
+      by=["test_memory.py::test_a_client_that_announces_too_long_a_command_is_closed_at_once"])
+fault("replies-of-exec-uncounted", "server/exec/nested.c",
+      "the replies of a transaction's commands are no memory",
+      ("|| !count_reply(call->outer, reply))", ")"),
+      by=["test_memory.py::test_a_transaction_whose_replies_have_no_room_is_refused"])
 fault("subscriptions-cost-for-ever", "server/pubsub/pubsub.c",
       "what a subscription takes stays counted when it has ended",
       ("session->bytes -= bytes_of(one);", ""),

@@ -417,3 +417,15 @@ def test_unblock_and_timeouts_while_elements_come(connect):  # noqa: F811
     assert sorted(v for mine in got for v in mine) == [
         p * 1000 + i for p in range(producers) for i in range(300)]
     assert b"blocked_clients:0\r\n" in asker.call("INFO", "clients")
+
+
+def test_equal_blocking_commands_in_one_packet(make_server):
+    """They are copied one by one, and are no batch."""
+    server = make_server()
+    with server.raw() as raw:
+        raw.send(encode("RPUSH", "q", 1, 2, 3) + encode("BLPOP", "q", 0) * 4)
+        assert raw.reply() == b":3\r\n"
+        for i in b"1", b"2", b"3":
+            assert raw.reply() == b"*2\r\n$1\r\nq\r\n$1\r\n" + i + b"\r\n"
+        server.client().rpush("q", 4)
+        assert raw.reply() == b"*2\r\n$1\r\nq\r\n$1\r\n4\r\n"

@@ -1,7 +1,9 @@
 """The account of memory: what counts, and what is refused."""
 
 import os
+import select
 import sys
+import threading
 import time
 
 import pytest
@@ -118,6 +120,118 @@ def test_what_arrives_when_memory_becomes_short_runs_later(make_server, length):
         assert raw.reply() == b"*2\r\n$7\r\nawaited\r\n$1\r\nv\r\n"
         assert [raw.reply() for _ in range(6)] == [b"+PONG\r\n"] * 5 + [b":1\r\n"]
     assert client.lindex("l", 0) == element
+
+def grows(server, act):
+    """By how many bytes the server's memory has grown at most meanwhile; None: not known."""
+    if server.has_sanitizer():
+        return act()
+    before = server.peak_memory(reset=True)
+    act()
+    return server.peak_memory() - before
+
+
+def echo(raw, times):
+    """Fills the blocks that connections share."""
+    for _ in range(times):
+        raw.send(encode("ECHO", b"e" * 3000) * 20)
+        for _ in range(20):
+            assert raw.reply() == b"$3000\r\n" + b"e" * 3000 + b"\r\n"
+
+
+@pytest.mark.parametrize("behind", [b"", encode("PING")], ids=["first", "parked"])
+def test_clients_that_wait_hold_none_of_the_blocks_that_others_read_into(make_server, behind):
+    server = make_server()
+    waiting = [server.raw() for _ in range(200)]
+    try:
+        with server.raw() as busy:
+            def wait():
+                for raw in waiting:
+                    raw.send(encode("BLPOP", "k", 0) + behind)
+                    echo(busy, 4)
+            grown = grows(server, wait)
+            client = server.client()
+            assert eventually(lambda: client.info("clients")["blocked_clients"] == len(waiting))
+            assert grown is None or grown < 12 * MB, f"{grown / MB:.1f} MB for 200 short commands"
+            client.rpush("k", *range(len(waiting)))
+        popped = {raw.reply() for raw in waiting}
+        assert popped == {b"*2\r\n$1\r\nk\r\n" + encode(i)[4:] for i in range(len(waiting))}
+        assert not behind or all(raw.reply() == b"+PONG\r\n" for raw in waiting)
+    finally:
+        for raw in waiting:
+            raw.close()
+
+
+def closed_among(connections):
+    """Those that the server has closed: nothing else can be read from them."""
+    return [raw for raw in connections if select.select([raw.socket], [], [], 0)[0]]
+
+
+@pytest.mark.slow  # with one worker nobody can subscribe beside the script
+def test_commands_of_clients_closed_for_their_memory_are_not_run(make_server):
+    """They would keep it until they have got their key, which a script has until `go` is subscribed to.
+    The first clients have sent their commands, and they have the longest: they are closed."""
+    server = make_server(maxmemory=BOUND)
+    client = server.client()
+    first = {server.raw(): b"%02d" % i + b"f" * (5 * MB // 2) for i in range(5)}
+    pushing = {**first, **{server.raw(): b"%02d" % i + b"e" * MB for i in range(5, 16)}}
+
+    def push(raw, element):
+        try:
+            raw.send(encode("RPUSH", "k", element))
+        except ConnectionError:
+            pass
+
+    with server.raw() as script:
+        script.send(encode("EVAL", "while redis.call('PUBSUB', 'NUMSUB', 'go')[2] == 0 do end", 1, "k"))
+        threads = [threading.Thread(target=push, args=entry) for entry in pushing.items()]
+        for i, thread in enumerate(threads):
+            thread.start()
+            if i < len(first):
+                thread.join()
+        assert eventually(lambda: closed_among(first))
+        closed = closed_among(first)
+        subscribers = [server.raw() for _ in range(6)]  # one of them is on another worker
+        for raw in subscribers:
+            raw.send(encode("SUBSCRIBE", "go"))
+        assert script.reply() == b"$-1\r\n"
+        for thread in threads:
+            thread.join()
+    answers = 0
+    for raw in pushing:
+        try:
+            answers += raw.reply().startswith(b":")
+        except (EOFError, ConnectionError):
+            pass
+    for raw in [*pushing, *subscribers]:
+        raw.close()
+    assert answers > 0
+    assert all(client.lpos("k", pushing[raw]) is None for raw in closed)
+
+
+def test_a_client_that_announces_too_long_a_command_is_closed_at_once(make_server):
+    server = make_server(maxmemory=BOUND)
+    with server.raw() as raw:
+        raw.send(b"*2\r\n$4\r\nECHO\r\n$%d\r\n" % (40 * MB) + b"e" * 100_000)
+        with pytest.raises((EOFError, ConnectionError)):
+            raw.reply()
+    assert "its command alone exceeds the limit of client buffers" in server.said()
+    assert server.client().info("stats")["evicted_clients"] == 1
+
+
+def test_a_transaction_whose_replies_have_no_room_is_refused(make_server):
+    server = make_server(maxmemory=BOUND)
+    client = server.client()
+    client.hset("h", mapping={f"f{i}": b"v" * 1000 for i in range(60)})
+    client.set("n", 0)
+    with server.raw() as raw:
+        def execute():
+            raw.send(encode("MULTI") + encode("INCR", "n") + encode("HVALS", "h") * 1500 + encode("EXEC"))
+            for _ in range(1 + 1 + 1500):
+                raw.reply()
+            assert b" OOM " in raw.reply().replace(b"-", b" ")
+        grown = grows(server, execute)
+    assert grown is None or grown < 60 * MB, f"{grown / MB:.1f} MB"
+    assert client.get("n") == b"0"
 
 
 @pytest.fixture

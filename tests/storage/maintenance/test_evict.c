@@ -430,15 +430,18 @@ static void use_is_remembered(void **state)
 struct process {
     pthread_t asker;
     _Atomic uint32_t asked; /* by it */
+    _Atomic uint64_t more;
     _Atomic bool is_large, is_unknown;
 };
 
-static uint64_t tell_process_bytes(void *arg)
+static uint64_t tell_process_bytes(void *arg, uint64_t frame_bytes, bool is_short)
 {
+    (void)frame_bytes, (void)is_short;
     struct process *process = arg;
     if (pthread_equal(pthread_self(), process->asker))
         atomic_fetch_add(&process->asked, 1);
-    uint64_t size = atomic_load(&process->is_large) ? 12 * MB : 4 * MB;
+    uint64_t size = atomic_load(&process->more);
+    size += atomic_load(&process->is_large) ? 12 * MB : 4 * MB;
     return atomic_load(&process->is_unknown) ? 0 : size;
 }
 
@@ -523,8 +526,10 @@ static void a_question_for_memory_is_answered_by_what_there_is(void **state)
     must(store_has_memory(rig.store, 8 * MB), "8 of 10 MB are refused");
     must(!store_has_memory(rig.store, 11 * MB), "11 of 10 MB are granted");
     must(run_taker(&rig) == STORE_OK, "3 of 10 MB are refused to a transaction");
+    atomic_store(&process.more, 8 * MB);
     store_note_memory(rig.store, 8 * MB);
     must(run_taker(&rig) == STORE_NO_MEMORY, "3 of 2 MB are granted to a transaction");
+    atomic_store(&process.more, 0);
     store_note_memory(rig.store, -(int64_t)(8 * MB));
     must(run_taker(&rig) == STORE_OK, "3 of 10 MB are refused afterwards");
     store_set_memory(rig.store, 512 * MB);
