@@ -21,6 +21,8 @@ FEW, MANY = 4_000, 24_000
 PIPELINES = (1, 16)
 START_LIMIT_S = 120
 
+SCRIPT = "for i = 1, 10 do redis.call('SET', KEYS[1], ARGV[1]) end return redis.call('GET', KEYS[1])"
+
 COMMANDS = {
     "GET": lambda n: ("GET", f"key:{n % KEYS:06d}"),
     "SET": lambda n: ("SET", f"key:{n % KEYS:06d}", "x" * 100),
@@ -30,6 +32,7 @@ COMMANDS = {
     "LPUSH": lambda n: ("LPUSH", "list", "x" * 20),
     "SADD": lambda n: ("SADD", f"set:{n % KEYS:06d}", f"member:{n % 8}"),
     "ZADD": lambda n: ("ZADD", f"zset:{n % KEYS:06d}", str(n % 100), f"member:{n % 8}"),
+    "EVAL": lambda n: ("EVAL", SCRIPT, "1", f"key:{n % KEYS:06d}", "x" * 100),
     "PING": lambda n: ("PING",),
 }
 

@@ -10,11 +10,11 @@
 
 void rdma_has_left(struct rdma_worker *worker)
 {
-    struct rdma_service *service = worker->service;
-    uint32_t before = atomic_fetch_sub(&service->staying, 1);
+    struct rdma_devices *devices = worker->service->devices;
+    uint32_t before = atomic_fetch_sub(&worker->service->staying, 1);
     assert(before > 0);
-    if (before == 1)
-        rdma_devices_changed(service->devices);
+    if (before == 1) /* the service may be gone already */
+        rdma_devices_changed(devices);
 }
 
 bool rdma_group_join(struct rdma_worker *worker)

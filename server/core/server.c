@@ -48,21 +48,22 @@ static void purge_heap(struct server *server, uint64_t unused, bool is_short)
         heap_purge();
 }
 
-/* At most a hundredth of the time goes into this. */
+/* At most a hundredth of the time goes into this; a tenth, if memory is to be refused. */
 static void measure_heap(struct server *server, bool is_short)
 {
-    int64_t began = monotonic_us(), next = atomic_load(&server->heap_next_us);
-    if (began < next || !atomic_compare_exchange_strong(&server->heap_next_us, &next, INT64_MAX))
+    int64_t began = monotonic_us(), took = atomic_load(&server->heap_took_us);
+    if (began < atomic_load(&server->heap_measured_us) + (is_short ? 10 : 100) * took)
         return;
     struct heap_usage heap;
     heap_measure(&heap);
     purge_heap(server, heap.unused, is_short);
     atomic_store(&server->heap_bytes, heap.allocated);
     int64_t now = monotonic_us();
-    atomic_store(&server->heap_next_us, now + 100 * (now - began));
+    atomic_store(&server->heap_took_us, now - began);
+    atomic_store(&server->heap_measured_us, now);
 }
 
-uint64_t server_process_bytes(void *arg, uint64_t frame_bytes, bool is_short)
+uint64_t server_process_bytes(void *arg, uint64_t mapped_bytes, bool is_short)
 {
     struct server *server = arg;
     measure_heap(server, is_short);
@@ -70,7 +71,7 @@ uint64_t server_process_bytes(void *arg, uint64_t frame_bytes, bool is_short)
     if (resident == 0)
         return 0;
     /* The process will take so much at least, once all of its blocks have been written to. */
-    uint64_t committed = frame_bytes + shared + atomic_load(&server->heap_bytes);
+    uint64_t committed = mapped_bytes + shared + atomic_load(&server->heap_bytes);
     return resident > committed ? resident : committed;
 }
 

@@ -74,13 +74,13 @@ struct server {
     _Atomic uint64_t memory_bound;      /* maxmemory, or its default */
     _Atomic uint64_t purged_bytes;      /* unused memory of the heap that needs no heap_purge */
     _Atomic uint64_t heap_bytes;        /* in its blocks, as last measured */
-    _Atomic int64_t heap_next_us;       /* earliest time of the next measurement */
-    _Atomic bool stopping;              /* set by server_stop alone */
-    _Atomic bool measures_gaps;         /* DEBUG LOOP-GAP */
-    _Atomic bool scripts_may_all;       /* DEBUG SET-DISABLE-DENY-SCRIPTS */
-    _Atomic bool skips_checksums;       /* DEBUG SET-SKIP-CHECKSUM-VALIDATION */
-    _Atomic uint32_t workers_busy;      /* of a stopping server: workers with requests in flight */
-    int stop_fd;                        /* eventfd: readable from server_stop on */
+    _Atomic int64_t heap_measured_us, heap_took_us; /* when, and how long that took */
+    _Atomic bool stopping;                          /* set by server_stop alone */
+    _Atomic bool measures_gaps;                     /* DEBUG LOOP-GAP */
+    _Atomic bool scripts_may_all;                   /* DEBUG SET-DISABLE-DENY-SCRIPTS */
+    _Atomic bool skips_checksums;                   /* DEBUG SET-SKIP-CHECKSUM-VALIDATION */
+    _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
+    int stop_fd;                   /* eventfd: readable from server_stop on */
 };
 
 /* Begins a graceful stop: accepts no more connections and commands, finishes the running commands,
@@ -92,7 +92,7 @@ void server_stop(struct server *server);
 uint64_t server_memory(uint64_t maxmemory);
 
 /* For store_options.process_bytes. */
-uint64_t server_process_bytes(void *server, uint64_t frame_bytes, bool is_short);
+uint64_t server_process_bytes(void *server, uint64_t mapped_bytes, bool is_short);
 
 /* Sets the store's eviction policy from the configuration. */
 void server_set_policy(struct server *server);

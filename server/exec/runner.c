@@ -292,11 +292,19 @@ static bool is_ending(const struct conn *conn)
            atomic_load_explicit(&conn->worker->server->stopping, memory_order_relaxed);
 }
 
+/* Of its requests, and of a block that they share with input not taken yet. */
+static uint64_t bytes_in_flight(const struct conn *conn)
+{
+    bool is_apart = conn->input != NULL && conn->input->holders == 1;
+    uint64_t input = is_apart ? conn->input->capacity : 0;
+    return conn->request_bytes + conn->block_bytes - input;
+}
+
 bool runner_may_take(const struct conn *conn)
 {
-    uint32_t most = !client_memory_is_short(conn->worker)       ? RUNNER_IN_FLIGHT_MAX
-                    : conn->request_bytes < LONG_REQUESTS_BYTES ? IN_FLIGHT_SHORT
-                                                                : 1;
+    uint32_t most = !client_memory_is_short(conn->worker)         ? RUNNER_IN_FLIGHT_MAX
+                    : bytes_in_flight(conn) < LONG_REQUESTS_BYTES ? IN_FLIGHT_SHORT
+                                                                  : 1;
     return conn->request_count < most && !conn->is_put_off &&
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
            !conn->refused && !is_ending(conn) && !client_memory_holds(conn->worker) &&

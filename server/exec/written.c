@@ -16,11 +16,27 @@ void written_clear(struct written *written)
     written->others = 0;
 }
 
+/* How many bytes of arguments lie one after the other, from argument `first` on; `*end`: the next
+ * argument. Those of a script's calls all do. */
+static size_t joined_bytes(const struct call *call, size_t first, size_t *end)
+{
+    const struct resp_slice *argv = call->argv;
+    size_t bytes = argv[first].len, i = first + 1;
+    for (; i < call->argc && argv[i].data == argv[first].data + bytes; i++)
+        bytes += argv[i].len;
+    *end = i;
+    return bytes;
+}
+
 uint64_t written_hash(const struct call *call)
 {
     uint64_t hash = (uintptr_t)call->command;
+    for (size_t i = 0, end; i < call->argc; i = end) {
+        size_t bytes = joined_bytes(call, i, &end);
+        hash = store_keyed_hash((const uint64_t[]){hash, i}, call->argv[i].data, bytes);
+    }
     for (size_t i = 0; i < call->argc; i++)
-        hash = store_keyed_hash((const uint64_t[]){hash, i}, call->argv[i].data, call->argv[i].len);
+        hash = mix(hash, call->argv[i].len);
     return hash;
 }
 

@@ -404,10 +404,11 @@ struct store {
     _Atomic int64_t taken_bytes;  /* memory of everything but frames, at the last measurement */
     _Atomic int64_t noted_bytes;  /* store_note_memory's sum */
     _Atomic int64_t noted_before; /* its value at that measurement */
-    uint64_t (*process_bytes)(void *arg, uint64_t frame_bytes, bool is_short);
+    uint64_t (*process_bytes)(void *arg, uint64_t mapped_bytes, bool is_short);
     void *process_arg;
     _Atomic int64_t memory_measured_ms; /* by the maintenance thread */
     _Atomic int64_t memory_asked_ms;    /* by others */
+    _Atomic bool is_measured;           /* now */
     _Atomic bool over_memory;           /* index and buffers leave too little for frames */
     _Atomic bool eviction_exhausted;    /* over memory, and no evictable key found */
     _Atomic bool room_wanted;           /* a transaction waits for deferred runs to become free */

@@ -71,23 +71,36 @@ static void set_limit(struct store *store)
     atomic_store_explicit(&store->cache.arena.limit, (uint32_t)frames, memory_order_relaxed);
 }
 
+/* Of the index: mapped, and not part of the heap. */
+static uint64_t index_total(const struct store *store)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        sum += index_bytes(&store->partitions[i].index);
+    return sum;
+}
+
 /* All memory of the process but frames. */
 static int64_t measure(struct store *store, uint64_t fixed, bool is_short)
 {
     uint64_t frames = (uint64_t)atomic_load(&store->cache.arena.resident) * PAGE_SIZE, all = 0;
     if (store->process_bytes)
-        all = store->process_bytes(store->process_arg, frames, is_short);
+        all = store->process_bytes(store->process_arg, frames + index_total(store), is_short);
     return all > frames ? (int64_t)(all - frames) : (int64_t)fixed;
 }
 
-/* A failed measurement, for want of a descriptor perhaps, leaves the last one. */
+/* A failed measurement, for want of a descriptor perhaps, leaves the last one. While a thread
+ * measures, no other does: the figure and the reports that it contains belong together. */
 static void take_measure(struct store *store, uint64_t fixed, bool is_short)
 {
+    if (atomic_exchange(&store->is_measured, true))
+        return;
     int64_t noted = atomic_load(&store->noted_bytes), taken = measure(store, fixed, is_short);
     if (taken > 0) {
         atomic_store(&store->taken_bytes, taken);
         atomic_store(&store->noted_before, noted);
     }
+    atomic_store(&store->is_measured, false);
     set_limit(store);
 }
 

@@ -18,7 +18,7 @@ bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t siz
                                     : &store->partitions[file->id].eviction;
     if (room_policy(store) == STORE_EVICT_NOTHING)
         return false;
-    if (eviction->barren_ms[room_number(size_class)] >= since_ms)
+    if (eviction->barren_ms[room_number(size_class)] > since_ms) /* of a coarse clock */
         return false;
     eviction->wanted |= room_bit(size_class);
     if (!atomic_exchange_explicit(&worker->evict_due, true, memory_order_relaxed))
