@@ -635,8 +635,10 @@ static bool keep_reply(struct nested *nested, size_t start, uint32_t reader_coun
 static bool count_reply(struct call *outer, const struct resp_writer *reply)
 {
     struct collected *replies = &outer->nested_calls->replies;
+    if (reply != outer->reply)
+        return true;
     uint64_t bytes = reply->len - request_of_call(outer)->reply_start;
-    if (reply != outer->reply || bytes < replies->bytes + REPLY_STEP)
+    if (bytes < replies->bytes + REPLY_STEP)
         return true;
     replies->server = outer->server;
     return collected_set(replies, bytes);

@@ -94,6 +94,7 @@ struct nested *nested_calls_add(struct nested_calls *nested_calls, const struct 
                                 size_t argc, const struct resp_slice *argv,
                                 struct input_buffer *block);
 
+/* The sum of its arguments' lengths. */
 uint64_t nested_argument_bytes(const struct nested *nested);
 
 /* Moves the command's long value, if it has one, to the nested call. It counts as if it were in

@@ -40,11 +40,11 @@
 #include "server/pubsub/pubsub.h"
 #include "server/net/conn_output.h"
 
-#define READ_BLOCK (256 * 1024) /* the shared block: several reads, parts of which may be held */
-#define READ_MAX (64 * 1024)    /* one read into it */
-#define AT_ONCE_MAX (1024 * 1024)
-#define READ_SHORT (4 * 1024) /* likewise, when client memory is short */
-#define HEAD_MAX 1024         /* after a long value: likely the head of another such command */
+#define READ_BLOCK (256 * 1024)   /* the shared block: several reads, parts of which may be held */
+#define READ_MAX (64 * 1024)      /* one read into it */
+#define AT_ONCE_MAX (1024 * 1024) /* room for a long command, before so much of it has come */
+#define READ_SHORT (4 * 1024)     /* likewise, when client memory is short */
+#define HEAD_MAX 1024             /* after a long value: likely the head of another such command */
 
 /* Longer commands, if known to be, are read into the connection's own block. */
 #define SHARED_WANTED_MAX (32 * 1024)

@@ -6,7 +6,8 @@
  * are not read from.
  * When unsent replies alone exceed half of the limit (maxmemory-clients, or else a quarter of
  * maxmemory), no commands are taken until half of them has been sent, or it is clear that the
- * clients do not read. Over the limit, the clients with the largest buffers are closed. A
+ * clients do not read. Over the limit, the clients with the largest buffers are closed; where what
+ * closed ones still hold is enough, others receive long commands later instead (deferred). A
  * publication in the outputs of several connections is counted once; to choose the clients to be
  * closed, it counts for each of them.
  *

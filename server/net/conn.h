@@ -64,7 +64,7 @@ struct conn {
     uint64_t held_bytes;          /* of replies that wait for earlier ones */
     uint64_t counted_bytes;       /* of all its buffers: see client_memory.h */
     uint64_t counted_unsent;      /* of its replies */
-    uint64_t counted_leaving;     /* counted_bytes, of a closed connection */
+    uint64_t counted_leaving;     /* counted_bytes, of one that is killed or closed */
 
     struct waiter *waiter; /* the running command is blocked: see blocked.h; or NULL */
 

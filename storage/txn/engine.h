@@ -408,7 +408,7 @@ struct store {
     void *process_arg;
     _Atomic int64_t memory_measured_ms; /* by the maintenance thread */
     _Atomic int64_t memory_asked_ms;    /* by others */
-    _Atomic bool is_measured;           /* now */
+    _Atomic bool measurement_runs;      /* by one of them */
     _Atomic bool over_memory;           /* index and buffers leave too little for frames */
     _Atomic bool eviction_exhausted;    /* over memory, and no evictable key found */
     _Atomic bool room_wanted;           /* a transaction waits for deferred runs to become free */

@@ -29,18 +29,23 @@
 #define LATE_MS 10      /* then the thread that reports growth measures */
 #define SHRINK_STEP 16u /* frames evicted from a page file at a time */
 
+/* Of all partitions: mapped, and not part of the heap. */
+static uint64_t index_total(const struct store *store)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        sum += index_bytes(&store->partitions[i].index) + ttl_bytes(&store->partitions[i].ttl);
+    return sum;
+}
+
 /* The counted memory that cannot be freed. */
-static uint64_t fixed_bytes(struct store *store, uint64_t *index_total)
+static uint64_t fixed_bytes(struct store *store, uint64_t index_total)
 {
     int64_t noted = atomic_load_explicit(&store->noted_bytes, memory_order_relaxed);
     uint64_t tables = page_file_table_bytes(&store->extents);
-    *index_total = 0;
-    for (uint32_t i = 0; i < store->partition_count; i++) {
-        const struct partition *partition = &store->partitions[i];
-        *index_total += index_bytes(&partition->index) + ttl_bytes(&partition->ttl);
-        tables += page_file_table_bytes(&partition->file);
-    }
-    return *index_total + tables + journal_buffer_bytes(&store->journal) +
+    for (uint32_t i = 0; i < store->partition_count; i++)
+        tables += page_file_table_bytes(&store->partitions[i].file);
+    return index_total + tables + journal_buffer_bytes(&store->journal) +
            (uint64_t)(noted > 0 ? noted : 0);
 }
 
@@ -71,15 +76,6 @@ static void set_limit(struct store *store)
     atomic_store_explicit(&store->cache.arena.limit, (uint32_t)frames, memory_order_relaxed);
 }
 
-/* Of the index: mapped, and not part of the heap. */
-static uint64_t index_total(const struct store *store)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < store->partition_count; i++)
-        sum += index_bytes(&store->partitions[i].index);
-    return sum;
-}
-
 /* All memory of the process but frames. */
 static int64_t measure(struct store *store, uint64_t fixed, bool is_short)
 {
@@ -91,23 +87,28 @@ static int64_t measure(struct store *store, uint64_t fixed, bool is_short)
 
 /* A failed measurement, for want of a descriptor perhaps, leaves the last one. While a thread
  * measures, no other does: the figure and the reports that it contains belong together. */
-static void take_measure(struct store *store, uint64_t fixed, bool is_short)
+static void renew(struct store *store, uint64_t fixed, bool is_short)
 {
-    if (atomic_exchange(&store->is_measured, true))
+    if (atomic_exchange(&store->measurement_runs, true))
         return;
     int64_t noted = atomic_load(&store->noted_bytes), taken = measure(store, fixed, is_short);
     if (taken > 0) {
         atomic_store(&store->taken_bytes, taken);
         atomic_store(&store->noted_before, noted);
     }
-    atomic_store(&store->is_measured, false);
+    atomic_store(&store->measurement_runs, false);
+}
+
+static void take_measure(struct store *store, uint64_t fixed, bool is_short)
+{
+    renew(store, fixed, is_short);
     set_limit(store);
 }
 
 void engine_adjust_memory(struct store *store)
 {
-    uint64_t index, budget = atomic_load(&store->memory_bytes);
-    uint64_t fixed = fixed_bytes(store, &index);
+    uint64_t index = index_total(store), budget = atomic_load(&store->memory_bytes);
+    uint64_t fixed = fixed_bytes(store, index);
     take_measure(store, fixed, false);
     bool over = fixed > budget - budget / OVER_SHARE;
     atomic_store(&store->over_memory, over);
@@ -208,7 +209,8 @@ static bool has_memory(const struct store *store, uint64_t bytes)
     return (uint64_t)taken_now(store) + kept + bytes <= budget;
 }
 
-/* Much is granted, and anything is refused, only by a new measurement. */
+/* Before much is granted, and before anything is refused, measures again, unless a thread has just
+ * done so or is doing it. */
 bool store_has_memory(struct store *store, uint64_t bytes)
 {
     if (!store->process_bytes)
