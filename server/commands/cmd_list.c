@@ -11,7 +11,9 @@
 #include "server/pubsub/notify.h"
 #include "server/exec/batch.h"
 #include "server/exec/request_reply.h"
+#include "server/exec/watch.h"
 #include "server/core/call.h"
+#include "server/core/server.h"
 
 #define READ_TOGETHER 32 /* elements */
 
@@ -52,6 +54,18 @@ enum store_result list_changed(struct list *list, const char *event)
         call_notify(list->call, NOTIFY_NEW, "new", list->key);
     notify(list, event);
     return list_save(list);
+}
+
+/* An unchanged list counts as changed, as in Redis: a transaction that watches it is aborted. Costs
+ * a write, but only if it is watched. */
+static enum store_result list_touch(const struct list *list)
+{
+    struct store_item item;
+    if (!watch_registry_has(list->call->server->watches, list->key))
+        return STORE_OK;
+    enum store_result result = store_get(list->call->txn, list->key, &item);
+    return result == STORE_OK ? store_set_expiry(list->call->txn, list->key, &item, list->expire_ms)
+                              : result;
 }
 
 /* Writes contiguous elements from the position on. */
@@ -473,12 +487,10 @@ enum store_result cmd_ltrim(struct call *call)
         return STORE_OK;
     uint64_t total = list_count(&list);
     rank_range(from, to, total, &first, &count);
-    if (count < total)
-        result = list_keep(&list, first, count);
-    if (result != STORE_OK)
-        return result;
-    if (count < total)
-        return list_changed(&list, "ltrim");
-    notify(&list, "ltrim");
-    return STORE_OK;
+    if (count == total) {
+        notify(&list, "ltrim");
+        return list_touch(&list);
+    }
+    result = list_keep(&list, first, count);
+    return result == STORE_OK ? list_changed(&list, "ltrim") : result;
 }

@@ -370,8 +370,6 @@ enum store_result cmd_getex(struct call *call)
         return delete_key(call, call->keys);
     }
     call_notify(call, NOTIFY_GENERIC, persists ? "persist" : "expire", call->keys);
-    if (expire_ms == value.item.expire_ms)
-        return STORE_OK;
     return store_set_expiry(call->txn, call->keys, &value.item, expire_ms);
 }
 

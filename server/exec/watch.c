@@ -184,6 +184,11 @@ void watch_registry_rest(struct watch_registry *registry)
     pthread_mutex_unlock(&registry->lock);
 }
 
+bool watch_registry_has(struct watch_registry *registry, const struct store_key *key)
+{
+    return atomic_load_explicit(&shard_of(registry, key)->count, memory_order_relaxed) > 0;
+}
+
 void watch_registry_free(struct watch_registry *registry)
 {
     if (registry == NULL)

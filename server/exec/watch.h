@@ -15,6 +15,9 @@ struct watch; /* the keys that one session watches */
 struct watch_registry *watch_registry_new(struct store *store); /* NULL: out of memory */
 void watch_registry_free(struct watch_registry *registry);      /* no watch is left */
 
+/* In a run function, under the key's lock. False: the key is not watched; true may be by chance. */
+bool watch_registry_has(struct watch_registry *registry, const struct store_key *key);
+
 /* Stops observing the store when no watch is left. Not from within a run function. */
 void watch_registry_rest(struct watch_registry *registry);
 

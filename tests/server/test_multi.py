@@ -370,6 +370,26 @@ def test_what_changes_a_watched_key(server, raw, by):
             assert run(raw, "PING") == b"*1\r\n+PONG\r\n", ("watched once", change)
 
 
+def test_what_counts_as_a_change_without_changing_anything(raw):
+    elements = [f"{i:020}" for i in range(20000)]
+    for key in ("small", "large"):
+        kept = elements if key == "large" else elements[:3]
+        raw.call("RPUSH", key, *kept)
+        for change in (("LTRIM", key, "0", "-1"), ("LSET", key, "1", kept[1])):
+            raw.call("WATCH", key)
+            assert raw.call(*change) == OK
+            assert run(raw, "PING") == CHANGED, change
+            assert run(raw, " ".join(change), "PING") == b"*2\r\n+OK\r\n+PONG\r\n"
+        for change in (("LREM", key, "0", "absent"), ("LINSERT", key, "BEFORE", "absent", "x")):
+            raw.call("WATCH", key)
+            raw.call(*change)
+            assert run(raw, "PING") == b"*1\r\n+PONG\r\n", change
+    raw.call("SET", "string", "v", "PXAT", "99999999999999")
+    raw.call("WATCH", "string")
+    raw.call("GETEX", "string", "PXAT", "99999999999999")
+    assert run(raw, "PING") == CHANGED
+
+
 def test_an_absent_key(server, raw):
     other = server.client()
     for change, expected in [

@@ -104,6 +104,7 @@ static void finished(struct call *call)
         call_free(call);
         return;
     }
+    note_missing(load); /* also what had expired before this call puts it anew */
     bool changed = oracle_apply(load->now, call, true);
     for (uint32_t i = 0; i < call->step_count; i++) {
         if (call->steps[i].kind == STEP_STREAM && call->steps[i].reader)
