@@ -42,5 +42,7 @@ fi
 if command -v shellcheck >/dev/null && [ ${#scripts[@]} -gt 0 ]; then
     shellcheck -x "${scripts[@]}" || failed=1
 fi
+# A fault that lost its place in the sources would be found only by the run of mutants.
+texts=$(tests/mutants/run --texts) || { echo "$texts" && failed=1; }
 [ $failed = 0 ] && echo "check: ${#present[@]} files, nothing found"
 exit $failed

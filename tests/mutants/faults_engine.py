@@ -281,7 +281,7 @@ fault("useless-ones-asked-for-ever", "storage/maintenance/evict.c",
       by=[EVICT])
 fault("barren-since-long", "storage/txn/room_wanted.c",
       "a write is refused because an earlier search found nothing to evict",
-      ("[room_number(size_class)] >= since_ms)", "[room_number(size_class)] > 0)"),
+      ("[room_number(size_class)] > since_ms)", "[room_number(size_class)] > 0)"),
       by=[EVICT])
 fault("one-hand-for-all", "storage/maintenance/evict.c",
       "searches for several classes see a part of the entries each",
