@@ -211,6 +211,7 @@ static uint64_t count_span(const struct bit_span *span)
 {
     if (span->bytes == NULL)
         return 0;
+    assert(span->len > 0); /* its last byte is masked */
     uint8_t first = (uint8_t)span->bytes[0], last = (uint8_t)span->bytes[span->len - 1];
     return count_bits(span->bytes, span->len) - byte_counts(first & span->skipped_head) -
            byte_counts(last & span->skipped_tail);
@@ -435,6 +436,7 @@ static enum store_result find_sources(struct call *call, struct bitop *bitop)
 static void work_in(enum bit_operation operation, uint32_t i, const char *from, size_t count,
                     char *to, size_t *used, size_t len)
 {
+    assert(count <= len && *used <= len); /* `to` has room for `len` bytes */
     if (i == 0) {
         memcpy(to, from, count);
         *used = count;

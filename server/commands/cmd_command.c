@@ -3,6 +3,7 @@
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -24,6 +25,7 @@ static void reply_status_words(struct resp_writer *reply, const char *words)
     char text[WORD_MAX];
     resp_set(reply, word_list_count(words));
     while (word_list_next(&words, &word)) {
+        assert(word.len < sizeof text); /* or the name would be cut off */
         snprintf(text, sizeof text, "%.*s", (int)word.len, word.data);
         resp_status(reply, text);
     }
@@ -145,6 +147,7 @@ static size_t list_key_specs(const struct command *command, struct key_spec spec
         size_t len = strcspn(at, ";");
         bool is_last = at[len] == '\0';
         spec->is_unknown = *at == '?';
+        assert(len < sizeof spec->flags); /* or flags would be cut off */
         snprintf(spec->flags, sizeof spec->flags, "%.*s", (int)len - spec->is_unknown,
                  at + spec->is_unknown);
         spec->step = command->key_step;
@@ -154,6 +157,7 @@ static size_t list_key_specs(const struct command *command, struct key_spec spec
         at = is_last ? NULL : at + len + 1;
         count++;
     }
+    assert(at == NULL); /* no specification of the table is left out */
     return count;
 }
 
@@ -568,7 +572,9 @@ static void spec_range(const struct command *command, const struct key_spec *spe
 
 static size_t spec_step(const struct key_spec *spec)
 {
-    return spec->count_at != 0 ? 1 : (size_t)spec->step;
+    size_t step = spec->count_at != 0 ? 1 : (size_t)spec->step;
+    assert(step > 0); /* or the loops over the keys would not end */
+    return step;
 }
 
 static void reply_key(struct call *call, size_t at, const char *flags, bool with_flags)

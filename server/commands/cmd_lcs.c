@@ -192,6 +192,7 @@ static enum store_result reply_subsequence(struct call *call, const struct lcs *
         end -= match.len;
         memcpy(text + end, lcs->a.data + match.a_first, match.len);
     }
+    assert(end == 0); /* the way back is as long as the table says, or `text` has a gap */
     resp_bulk(call->reply, text, lcs->length);
     return STORE_OK;
 }

@@ -160,6 +160,7 @@ enum store_result cmd_exec(struct call *call)
         if (result != STORE_OK)
             return result;
     }
+    assert(place == nested_calls->count); /* as many replies as the array's head says */
     return STORE_OK;
 }
 

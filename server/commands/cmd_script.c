@@ -7,6 +7,7 @@
  */
 #include "server/commands/commands.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,6 +153,7 @@ static enum store_result evaluate(struct call *call)
         resp_error(call->reply, evaluation->problem);
         return STORE_OK;
     }
+    assert(evaluation->key_count == call->key_count); /* KEYS are the keys that are locked */
     bool writes = (script->flags & SCRIPT_HAS_SHEBANG) == 0
                       ? !is_readonly(call)
                       : (script->flags & SCRIPT_NO_WRITES) == 0;

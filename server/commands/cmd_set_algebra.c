@@ -137,6 +137,7 @@ static bool is_of_integers(const struct algebra *algebra)
 static enum store_result find_sets(struct algebra *algebra, uint32_t first)
 {
     struct call *call = algebra->call;
+    assert(call->key_count > first); /* by arity, or by the argument numkeys */
     algebra->count = call->key_count - first;
     algebra->sets = store_alloc(call->txn, algebra->count * sizeof *algebra->sets);
     if (algebra->sets == NULL)

@@ -315,6 +315,7 @@ static enum store_result find_sources(struct algebra *algebra)
 {
     struct call *call = algebra->call;
     const struct store_key *keys = call->keys + algebra->is_stored;
+    assert(algebra->count + algebra->is_stored == call->key_count); /* all sources are locked */
     algebra->sources = store_alloc(call->txn, algebra->count * sizeof(*algebra->sources));
     if (algebra->sources == NULL)
         return STORE_NO_MEMORY;

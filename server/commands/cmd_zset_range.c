@@ -221,6 +221,7 @@ static enum store_result run_query(struct zset *zset, const struct query *query,
     *count -= skipped;
     if (query->limit >= 0 && (uint64_t)query->limit < *count)
         *count = (uint64_t)query->limit;
+    assert(!query->backwards || *count <= *first); /* the walk goes down from *first */
     return STORE_OK;
 }
 

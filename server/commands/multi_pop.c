@@ -1,4 +1,7 @@
 #include "server/commands/multi_pop.h"
+
+#include <assert.h>
+
 #include "server/core/call.h"
 
 bool multi_pop_read(struct call *call, size_t at, const char *const words[2], size_t *word,
@@ -11,6 +14,7 @@ bool multi_pop_read(struct call *call, size_t at, const char *const words[2], si
         return false;
     if ((uint64_t)key_count >= call->argc - at - 1)
         return call_syntax_error(call);
+    assert(call->key_count == (uint64_t)key_count); /* what was locked is what is popped from */
     at += (size_t)key_count + 1;
     *word = slice_is(call->argv[at], words[0]) ? 0 : 1;
     if (!slice_is(call->argv[at], words[*word]))
