@@ -1,5 +1,7 @@
 #include "server/net/client_memory.h"
 
+#include <assert.h>
+
 #include "server/net/conn.h"
 #include "server/net/conn_output.h"
 #include "server/config/log.h"
@@ -22,6 +24,7 @@ static void count(struct worker *worker, int64_t change)
 {
     uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed);
     bytes += (uint64_t)change;
+    assert((int64_t)bytes >= 0); /* the sum of counted_bytes of the worker's connections */
     atomic_store_explicit(&worker->client_bytes, bytes, memory_order_relaxed);
     int64_t unreported = (int64_t)bytes - worker->client_bytes_reported;
     if (unreported < TELL_STEP && unreported > -TELL_STEP)
@@ -42,6 +45,7 @@ static void count_unsent(struct conn *conn, uint64_t now)
     struct worker *worker = conn->worker;
     if (pubsub_is_subscriber(&conn->session.pubsub))
         now = 0;
+    assert(conn->counted_unsent <= worker->unsent_bytes);
     worker->unsent_bytes += now - conn->counted_unsent;
     conn->counted_unsent = now;
     if (worker->hold != CLIENTS_GO_ON || worker->unsent_bytes <= unsent_most(worker->server))
@@ -64,6 +68,7 @@ static void count_input(struct worker *worker)
 
 static void count_leaving(struct conn *conn, uint64_t now)
 {
+    assert(conn->counted_leaving <= conn->worker->leaving_bytes);
     conn->worker->leaving_bytes += now - conn->counted_leaving;
     conn->counted_leaving = now;
 }

@@ -53,6 +53,7 @@
 #define PUSHES (UINT32_MAX - 1)       /* no replies: messages */
 #define KEPT_OUTPUT_MAX (1024 * 1024) /* a larger shared buffer is freed after use */
 #define UNCOUNTED_OUTPUT (16 * 1024)  /* fits the buffer that Redis does not count */
+_Static_assert(LATE_MAX <= WORKER_LATE_BYTES, "a corked reply fits the worker's buffer");
 
 struct segment {
     struct segment *next;
@@ -98,6 +99,7 @@ static void begin_sharing(struct conn *conn, struct publication *publication)
 /* `unsent` bytes of it were not sent. */
 static void end_sharing(struct conn *conn, struct publication *publication, uint64_t unsent)
 {
+    assert(unsent <= conn->shared_bytes && unsent <= publication->len);
     note_shared(conn, -unsent);
     if (atomic_fetch_sub(&publication->queued, 1) == 1)
         client_memory_note_published(conn->worker->server, -(int64_t)publication->len);
@@ -108,10 +110,7 @@ static void append(struct conn *conn, struct segment *segment)
     if (conn->has_corked)
         send_corked(conn);
     segment->shown = conn->shown;
-    if (conn->output == NULL)
-        conn->output = segment;
-    else
-        conn->last_output->next = segment;
+    *(conn->output == NULL ? &conn->output : &conn->last_output->next) = segment;
     conn->last_output = segment;
     conn->output_bytes += segment_cost(segment);
     conn->segment_count++;
@@ -134,6 +133,7 @@ static void free_segment(struct segment *segment)
 static void drop_first(struct conn *conn)
 {
     struct segment *segment = conn->output;
+    assert(conn->segment_count > 0 && conn->output_bytes >= segment_cost(segment));
     conn->output_bytes -= segment_cost(segment);
     if (segment->publication != NULL)
         end_sharing(conn, segment->publication, segment_cost(segment));
@@ -211,6 +211,7 @@ static void add_bytes(struct conn *conn, const char *data, size_t len, size_t ro
     if (len == 0)
         return;
     if (last != NULL && may_merge(conn, last, len, replies)) {
+        assert(last->publication == NULL); /* other queues have the same bytes */
         memcpy(last->data + last->len, data, len);
         last->len += len;
         if (last->replies == PIECES || replies == PIECES)
@@ -369,10 +370,7 @@ void conn_output_release(struct conn *conn)
     settle(conn);
     if (conn->has_corked)
         send_corked(conn);
-    if (conn->output == NULL)
-        conn->output = conn->held;
-    else
-        conn->last_output->next = conn->held;
+    *(conn->output == NULL ? &conn->output : &conn->last_output->next) = conn->held;
     conn->last_output = conn->last_held;
     conn->held = conn->last_held = NULL;
 }
@@ -386,6 +384,7 @@ bool conn_withholds(const struct conn *conn, uint64_t shown)
 
 static void exchange_bytes(struct conn *conn, struct segment *segment, struct resp_writer *bytes)
 {
+    assert(segment->reader == NULL && segment->publication == NULL && segment->sent == 0);
     conn->output_bytes -= segment_cost(segment);
     free(segment->data);
     segment->data = bytes->data;
@@ -454,6 +453,7 @@ static ssize_t send_vectors(struct conn *conn, const struct iovec *vectors, int 
 static void send_at_once(struct conn *conn, char *data, size_t len)
 {
     struct iovec vector = {.iov_base = data, .iov_len = len};
+    assert(conn->output == NULL); /* or these bytes would overtake the queue */
     size_t sent = (size_t)send_vectors(conn, &vector, 1);
     if (sent == len)
         return;
@@ -464,7 +464,7 @@ static void send_at_once(struct conn *conn, char *data, size_t len)
 static void send_entry(struct worker *worker, struct corked_reply *corked)
 {
     struct conn *conn = corked->conn;
-    assert(conn->has_corked && conn->output == NULL);
+    assert(conn->has_corked);
     conn->has_corked = false;
     corked->conn = NULL;
     send_at_once(conn, worker->corked_bytes + corked->at, corked->len);
@@ -505,6 +505,7 @@ static void keep_corked(struct conn *conn, const char *data, size_t len)
     if (worker->corked_count == WORKER_LATE_REPLIES ||
         worker->corked_used + len > WORKER_LATE_BYTES)
         conn_output_uncork(worker);
+    assert(!conn->has_corked); /* one entry per connection: send_corked() looks for no more */
     memcpy(worker->corked_bytes + worker->corked_used, data, len);
     worker->corked[worker->corked_count++] =
         (struct corked_reply){conn, worker->corked_used, (uint32_t)len};
@@ -542,6 +543,7 @@ static void send_bytes(struct conn *conn)
     }
     size_t sent = (size_t)send_vectors(conn, vectors, count);
     conn->send_blocked = sent < total;
+    assert(sent <= total); /* only segments that were sent are dropped */
     while (sent > 0) {
         struct segment *segment = conn->output;
         size_t part = segment->len - segment->sent;
@@ -624,6 +626,7 @@ static void note_sent(struct conn *conn, size_t sent)
 {
     conn->output->sent += sent;
     conn->output->place.offset += sent;
+    assert(conn->output->sent <= conn->output->piece_len);
 }
 
 /* Lets the transport send a part from its place, without a copy. False: it must be written. */

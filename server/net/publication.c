@@ -1,5 +1,6 @@
 #include "server/net/publication.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +54,9 @@ void publication_hold(struct publication *publication)
 
 void publication_release(struct publication *publication)
 {
-    if (atomic_fetch_sub_explicit(&publication->holders, 1, memory_order_acq_rel) > 1)
+    uint32_t before = atomic_fetch_sub_explicit(&publication->holders, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before > 1)
         return;
     if (publication->pending != NULL)
         atomic_fetch_sub_explicit(publication->pending, 1, memory_order_relaxed);

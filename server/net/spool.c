@@ -286,6 +286,7 @@ static enum store_result write_tail(struct spool *spool)
         count(spool, len);
     }
     spool->tail_start = spool->tail_end = 0;
+    assert(chunk->length <= chunk->most); /* find_chunk() has chosen one with room for the tail */
     chunk->is_sealed = chunk->length == chunk->most;
     return STORE_OK;
 }
@@ -381,6 +382,7 @@ static size_t take_piece(struct spool *spool, char *to, size_t size)
         }
     }
     chunk->taken += taken;
+    assert(chunk->taken <= chunk->length);
     count(spool, -(uint64_t)taken);
     return taken;
 }
