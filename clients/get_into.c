@@ -11,6 +11,7 @@
  */
 #include "clients/get_into.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct vellum_into {
 static void parse_head(struct vellum_into *into)
 {
     char *end;
+    assert(into->head_length > 0 && into->head_length < HEAD_MAX); /* room for the NUL */
     if (into->head[into->head_length - 1] != '\n' && into->head_length < HEAD_MAX - 1)
         return;
     into->head[into->head_length] = '\0';

@@ -4,6 +4,7 @@
  */
 #include "clients/io.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -46,6 +47,7 @@ static const char *closed_text(const struct vellum *vellum)
 static void drop_output(struct vellum *vellum, size_t sent)
 {
     sds output = vellum->tcp->obuf;
+    assert(vellum->splices == NULL || sent <= vellum->splices->before); /* sending stops there */
     if (vellum->splices != NULL) {
         vellum->splices->before -= sent;
         vellum->spliced -= sent;

@@ -8,6 +8,8 @@
  */
 #include "clients/window.h"
 
+#include <assert.h>
+
 #define GRANT CLIENT_PULLS
 
 static bool is_free(const struct vellum_window *window)
@@ -65,6 +67,7 @@ bool vellum_windows_pull(struct vellum_windows *windows, const struct vellum_spa
                      reference))
         return false;
     windows->pulled += reference->is_window;
+    assert(windows->pulled - windows->released <= CLIENT_PULLS);
     return true;
 }
 
@@ -89,6 +92,7 @@ static bool close_window(struct vellum_windows *windows, uint32_t index)
                                         .send_flags = IBV_SEND_SIGNALED};
     if (!window->is_bound)
         return true;
+    assert(!window->is_ending); /* invariant 2 */
     request.invalidate_rkey = window->mw->rkey;
     window->is_bound = false;
     window->is_ending = true;
@@ -109,7 +113,9 @@ bool vellum_windows_end_grant(struct vellum_windows *windows)
 
 void vellum_windows_ended(struct vellum_windows *windows, uint64_t wr_id)
 {
-    windows->all[wr_id - windows->wr_end].is_ending = false;
+    uint64_t index = wr_id - windows->wr_end;
+    assert(index < CLIENT_WINDOWS && windows->ending > 0);
+    windows->all[index].is_ending = false;
     windows->ending--;
 }
 
