@@ -407,9 +407,27 @@ struct disk *medium_disk(struct medium *medium)
 
 /* ---- stores on it ---- */
 
+struct medium *rig_begin(struct rig *rig, uint64_t seed)
+{
+    rig_defaults(rig);
+    return medium_new(seed);
+}
+
+void rig_end(struct rig *rig, struct medium *medium)
+{
+    rig_close_well(rig);
+    medium_free(medium);
+}
+
 void rig_open_on(struct rig *rig, struct medium *medium)
 {
     must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);
+}
+
+void rig_reopen(struct rig *rig, struct medium *medium)
+{
+    rig_close_well(rig);
+    rig_open_on(rig, medium);
 }
 
 bool rig_try_open(struct rig *rig, struct medium *medium, uint64_t cut_after)

@@ -71,8 +71,12 @@ uint32_t medium_held(struct medium *medium); /* under way and held back */
 void medium_set_room(struct medium *medium, uint64_t bytes);
 uint64_t medium_bytes(struct medium *medium);
 
-/* Opens a store on the medium, which has to succeed. */
+/* A rig with the defaults, not open yet, and a new medium for it; the end of both. */
+struct medium *rig_begin(struct rig *rig, uint64_t seed);
+void rig_end(struct rig *rig, struct medium *medium);
+/* Open a store on the medium, which has to succeed; reopen: one that was open, as does closing. */
 void rig_open_on(struct rig *rig, struct medium *medium);
+void rig_reopen(struct rig *rig, struct medium *medium);
 /* The power goes after so many events (0: it stays on). False: it did, and no store is open. */
 bool rig_try_open(struct rig *rig, struct medium *medium, uint64_t cut_after);
 

@@ -68,8 +68,7 @@ static void a_read_error_fails_one_command(void **state)
     read_all(&rig, counts);
     must(counts[STORE_OK] == SPREAD, "%u are read", counts[STORE_OK]);
     must(do_set(&rig, "after", "works") == STORE_OK && has_value(&rig, "after", "works"), "set");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void remember(struct blob **place, struct blob *value)
@@ -127,8 +126,7 @@ static void after_a_failed_write(enum fault_kind kind, const char *file)
     rig_open_on(&rig, medium);
     must(has_value(&rig, "before", "kept"), "what was acknowledged is gone");
     must(do_set(&rig, "after", "works") == STORE_OK, "set");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void a_write_error_refuses_writes(void **state)
@@ -274,8 +272,7 @@ static void any_operation_of_a_recovery_may_fail(void **state)
             rig_open_on(&rig, copy);
             expect_all(&rig, large);
             must(has_value(&rig, "after", result == STORE_OK ? "works" : NULL), "what came later");
-            rig_close_well(&rig);
-            medium_free(copy);
+            rig_end(&rig, copy);
         }
     must(failed[FAULT_READ] > 5 && failed[FAULT_WRITE] > 3 && failed[FAULT_FLUSH] > 3,
          "only %u, %u and %u failures", failed[FAULT_READ], failed[FAULT_WRITE],
@@ -313,11 +310,9 @@ static void a_full_disk_takes_deletes(void **state)
         snprintf(name, sizeof name, "again:%u", i);
         must(do_put(&rig, name, blob_random(&rng, 3000)) == STORE_OK, "still full");
     }
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     must(has_value(&rig, "spread:1", NULL) && has_value(&rig, "more:0", NULL), "deleted");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- bytes that are not as they were written ---- */
@@ -356,11 +351,9 @@ static void a_flipped_byte_is_noticed_at_the_start(void **state)
     must(!has_value(&rig, "hurt", "value-to-be-hurt"), "a damaged value is served");
     must(has_value(&rig, "well", "value-left-alone"), "the rest is not served");
     must(do_set(&rig, "hurt", "healed") == STORE_OK && has_value(&rig, "hurt", "healed"), "set");
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     must(has_value(&rig, "hurt", "healed"), "the new value is gone");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* While the store runs: the page is read after it was damaged. */
@@ -374,8 +367,7 @@ static void a_flipped_byte_is_noticed_when_it_is_read(void **state)
     start(&rig, &medium);
     must(do_set(&rig, "hurt", "value-to-be-hurt") == STORE_OK, "set");
     fill(&rig);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     flip_value(medium, "value-to-be-hurt");
     must(!do_get(&rig, "hurt", &result) && result == STORE_DAMAGED, "a damaged value: %d", result);
     struct store_stats stats;
@@ -383,8 +375,7 @@ static void a_flipped_byte_is_noticed_when_it_is_read(void **state)
     must(stats.damaged_items == 1, "it is not counted");
     read_all(&rig, counts);
     must(counts[STORE_OK] == SPREAD, "the rest is not served");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void flip_large_value(uint64_t len)
@@ -407,8 +398,7 @@ static void flip_large_value(uint64_t len)
     must(found && memcmp(found->bytes, value->bytes, value->len) == 0, "written anew: %d", result);
     blob_unref(found);
     blob_unref(value);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* One that is read through the cache, and one that is too large to be pinned there. */
@@ -628,8 +618,7 @@ static void a_group_that_comes_too_late_is_not_followed(void **state)
     crash(&rig, medium);
     medium_poke(medium, "journal", where, page, sizeof page);
     expect_kept(&rig, medium);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* It fits in everything but in what was before it. */
@@ -646,8 +635,7 @@ static void a_group_behind_another_one_is_not_followed(void **state)
     group.checksum = journal_group_checksum(&group, page + sizeof group);
     medium_poke(medium, "journal", where, &group, sizeof group);
     expect_kept(&rig, medium);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

@@ -138,10 +138,9 @@ static void find_twins(const struct store *store, char first[32], char second[32
 static void keys_of_one_tag_are_told_apart(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
+    struct medium *medium = rig_begin(&rig, 1);
     char first[32], second[32];
-    rig_defaults(&rig);
     rig_open_on(&rig, medium);
     find_twins(rig.store, first, second);
     must(do_set(&rig, first, "first") == STORE_OK, "set");
@@ -149,8 +148,7 @@ static void keys_of_one_tag_are_told_apart(void **state)
     must(do_set(&rig, second, "second") == STORE_OK, "set");
     must(has_value(&rig, first, "first"), "a key has overwritten another");
     must(do_delete(&rig, first) == STORE_OK && has_value(&rig, second, "second"), "delete");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* Keys that collide in one store, because somebody has looked for such, do not in another; in this
@@ -194,9 +192,8 @@ static void expect_named(struct rig *rig, const char *what, struct call *change,
 static void what_is_seen_names_its_commit(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     must(do_set(&rig, "key", "value") == STORE_OK, "set");
     struct call *call = call_new();
@@ -220,18 +217,16 @@ static void what_is_seen_names_its_commit(void **state)
     call->exclusive = true;
     call_step(call, STEP_FLUSH_DB, 0);
     expect_named(&rig, "a flush", call, 0, "key", false);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void what_was_deleted_makes_room(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
+    struct medium *medium = rig_begin(&rig, 1);
     struct rng rng = {1};
     struct store_stats before, after;
-    rig_defaults(&rig);
     rig_open_on(&rig, medium);
     for (uint32_t i = 0; i < 6000; i++) {
         must(do_put(&rig, "key", blob_random(&rng, 3000)) == STORE_OK, "put");
@@ -242,8 +237,7 @@ static void what_was_deleted_makes_room(void **state)
     store_stats(rig.store, &after);
     must(after.store_bytes < before.store_bytes + (8 << 20), "%llu bytes hold nothing",
          (unsigned long long)after.store_bytes);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static uint64_t noted_expiries(struct rig *rig)
@@ -258,9 +252,8 @@ static uint64_t noted_expiries(struct rig *rig)
 static void an_expiry_taken_back_is_not_noted_any_more(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     int64_t later = store_clock_ms(rig.store) + 3600000;
     put_until(&rig, "moved", "value", later);
@@ -271,8 +264,7 @@ static void an_expiry_taken_back_is_not_noted_any_more(void **state)
     must(noted_expiries(&rig) == 2, "%llu expiries are noted, of 2 keys",
          (unsigned long long)noted_expiries(&rig));
     must(do_delete(&rig, "deleted") == STORE_OK && noted_expiries(&rig) == 1, "delete");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

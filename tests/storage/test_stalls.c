@@ -32,8 +32,7 @@ static void start(struct rig *rig, struct medium **medium)
 
 static void reopen(struct rig *rig, struct medium *medium)
 {
-    rig_close_well(rig);
-    rig_open_on(rig, medium);
+    rig_reopen(rig, medium);
 }
 
 static bool finishes(struct rig *rig, const struct call *call, uint32_t most_ms)
@@ -118,8 +117,7 @@ static void fill_the_ring(const char *stalled)
     must(rig_close(&rig) != STORE_OK, "closing without power");
     rig_open_on(&rig, medium);
     must(has_value(&rig, "key", last), "the last of %u values is gone", done);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void writers_wait_for_room_in_the_ring(void **state)
@@ -152,8 +150,7 @@ static void room_in_the_ring_comes_back(void **state)
     must(call->request.shown < next->request.shown, "who has waited longer goes later");
     call_free(call);
     call_free(next);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* A change of a page that is under way to the disk must not get there with it: its commit is not
@@ -180,8 +177,7 @@ static void a_page_under_way_is_not_changed(void **state)
     must(rig_close(&rig) != STORE_OK, "closing without power");
     rig_open_on(&rig, medium);
     must(has_value(&rig, "key", "old value"), "a commit that was not durable is there");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* A flush of a database that is not written yet when a checkpoint begins is none of its business:
@@ -217,8 +213,7 @@ static void a_flush_does_not_overtake_its_commit(void **state)
     must(rig_close(&rig) != STORE_OK, "closing without power");
     rig_open_on(&rig, medium);
     must(store_db_stats(rig.store, 1).keys == 1, "a commit that was not durable is there");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* The next value of LONG_BYTES. */
@@ -269,8 +264,7 @@ static void a_file_grows_well_before_it_is_full(void **state)
         must(waited < SURELY_MS, "with a third of the last growth left nobody has asked for more");
         rig_run(&rig, 10);
     }
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- a group of the journal that takes its time ---- */
@@ -297,8 +291,7 @@ static void writers_wait_for_an_overdue_flush(void **state)
     medium_release(medium);
     must(finishes(&rig, call, SURELY_MS) && call->result == STORE_OK, "the writer waits for ever");
     call_free(call);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- reads that take their time ---- */
@@ -342,8 +335,7 @@ static void a_reader_waits_for_the_writer_before_it(void **state)
     must(step->found && step->value->len == 3, "the reader shows what was before the writer");
     call_free(writer);
     call_free(reader);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void readers_share_a_key(void **state)
@@ -363,8 +355,7 @@ static void readers_share_a_key(void **state)
     must(finishes(&rig, slow, SURELY_MS), "it hangs");
     call_free(slow);
     call_free(quick);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static struct call *names_twice(struct rig *rig, uint32_t worker)
@@ -392,8 +383,7 @@ static void a_key_may_be_named_twice(void **state)
     must(second->steps[0].value->len == 3, "the second one does not see the first one's write");
     call_free(first);
     call_free(second);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* It is run again from the top, and finds everything as it was. */
@@ -416,8 +406,7 @@ static void a_run_that_waits_leaves_nothing_behind(void **state)
     must(before->found && !after->found, "the run sees what the one before it has written");
     call_free(call);
     must(has_value(&rig, "near", NULL), "it is still there");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* A few of the writers' reads keep the device busy; a GET's read does not queue behind all of them.
@@ -456,8 +445,7 @@ static void a_reader_does_not_queue_behind_writers(void **state)
         call_free(writers[i]);
     }
     call_free(reader);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void put_small(struct rig *rig, struct rng *rng, const char *kind, uint32_t i)
@@ -513,8 +501,7 @@ static void a_reader_hurries_a_read_that_is_held_back(void **state)
     store_stats(rig.store, &stats);
     must(stats.pages_read - before <= WRITERS + 1, "the test's own assumption: one page for both");
     call_free(reader);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* Memory has become scarce, and the maintenance thread, who is to bring the page cache down, waits
@@ -546,8 +533,7 @@ static void a_reader_needs_no_maintenance_thread_for_a_frame(void **state)
          "a reader waits for the keeper");
     call_free(call);
     medium_release(medium);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

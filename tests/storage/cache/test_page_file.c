@@ -144,14 +144,12 @@ static void one_class_after_another(void **state)
     must(medium_size(medium, "slabs-00") <= size + (4u << 20), "%llu MB of files, once %llu did",
          (unsigned long long)medium_size(medium, "slabs-00") >> 20, (unsigned long long)size >> 20);
     must(reclaimed(&rig) > 3 * SEGMENTS, "%llu reclaimed", (unsigned long long)reclaimed(&rig));
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     must(rig.store->is_loaded, "the checkpoint is not loaded");
     fill(&rig, in_segment(900), 900);
     expect_all(&rig, in_segment(900), 900);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* Extents, too, of all numbers of pages. */
@@ -173,8 +171,7 @@ static void large_values_of_all_sizes(void **state)
     }
     must(medium_size(medium, "extents") <= size + (5u << 20), "%llu MB of files, once %llu did",
          (unsigned long long)medium_size(medium, "extents") >> 20, (unsigned long long)size >> 20);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* A full disk has room again when another class is deleted. */
@@ -195,8 +192,7 @@ static void a_full_disk(void **state)
     rig_run(&rig, 1500);
     fill(&rig, small, 900);
     expect_all(&rig, small, 900);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- order ---- */
@@ -263,8 +259,7 @@ static void deletions_are_durable_first(void **state)
     rig_open_on(&rig, medium);
     expect_all(&rig, count, HELD_LEN);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* And it may be taken only when a crash cannot bring it back either. */
@@ -279,8 +274,7 @@ static void zeros_are_durable_first(void **state)
     for (uint32_t i = 0; i < 200 && reclaimed_when_asked(&rig) == 0; i++)
         ;
     must(reclaimed(&rig) == 2, "%llu are reclaimed", (unsigned long long)reclaimed(&rig));
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* What was to be emptied when the power went is emptied by the start, cut as often as one likes:
@@ -305,11 +299,9 @@ static void a_start_goes_on_emptying(void **state)
         for (uint32_t j = 0; j < count; j++)
             must(!is_there(&rig, j, HELD_LEN), "%u has come back", j);
         must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
-        rig_close_well(&rig);
-        rig_open_on(&rig, medium);
+        rig_reopen(&rig, medium);
     }
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* One item is enough, and so is somebody who reads. */
@@ -346,8 +338,7 @@ static void what_is_in_use_stays(void **state)
         ;
     must(reclaimed(&rig) == 1, "%llu are reclaimed", (unsigned long long)reclaimed(&rig));
     must(is_there(&rig, count - 2, HELD_LEN), "an item is gone");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- cuts ---- */
@@ -418,8 +409,7 @@ static void check_state(struct medium *medium, uint32_t acknowledged, uint32_t o
     for (uint32_t i = 0; i < old_count; i += 17)
         must(!is_there(&rig, i, OLD_LEN), "%u has come back later", i);
     must(damaged(&rig) == 0, "damage: %s", rig.last_warning);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void a_cut_while_a_segment_changes_its_class(void **state)

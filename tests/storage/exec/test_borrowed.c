@@ -218,8 +218,7 @@ static struct medium *new_store(struct rig *rig, uint64_t seed)
 static void start_again(struct rig *rig, struct medium *medium)
 {
     enum store_result result;
-    rig_close_well(rig);
-    rig_open_on(rig, medium);
+    rig_reopen(rig, medium);
     blob_unref(do_get(rig, SOURCE, &result));
     must(result == STORE_OK, "get: %d", result);
 }
@@ -254,8 +253,7 @@ static void what_is_written_is_what_was_read(void **state)
         must_be(&rig, "long", LONG_BYTES - 5000, source);
     }
     blob_unref(source);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void names_are_what_was_read(void **state)
@@ -280,8 +278,7 @@ static void names_are_what_was_read(void **state)
         must(do_delete(&rig, text) == STORE_OK, "delete");
     }
     blob_unref(source);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void entries_are_what_was_read(void **state)
@@ -298,8 +295,7 @@ static void entries_are_what_was_read(void **state)
         job.use = check_tree;
         run_job(&job);
     }
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- within a run ---- */
@@ -339,8 +335,7 @@ static void nodes_are_looked_up_again_after_a_pause(void **state)
         job.runs = 0;
         run_job(&job);
     }
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 #define KEYS 1200u
@@ -393,8 +388,7 @@ static void pages_stay_while_a_run_adds_others(void **state)
     run_job(&job);
     job.use = check_tree;
     run_job(&job);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

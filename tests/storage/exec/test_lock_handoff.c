@@ -298,8 +298,7 @@ static void who_waits_is_next(void **state)
         if (test->actors[i].is_busy)
             store_wait_cancel(&test->actors[i].request);
     store_unobserve(test->rig.store, on_change, test);
-    rig_close_well(&test->rig);
-    medium_free(medium);
+    rig_end(&test->rig, medium);
     free(test);
 }
 

@@ -168,11 +168,10 @@ static void must_lead_to_rank(struct rig *rig, struct met *met, uint32_t rank, b
 static void ways_lead_where_look_ups_do(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
+    struct medium *medium = rig_begin(&rig, 1);
     struct met met, packed;
     char name[BYTES + 1];
-    rig_defaults(&rig);
     rig_open_on(&rig, medium);
     fill(&rig);
     make_key(&rig, &met.key, "trees");
@@ -191,17 +190,15 @@ static void ways_lead_where_look_ups_do(void **state)
          "too far");
     must(!met_by(&rig, &met, (struct store_prefetch_hint){.tree = 1, .bytes = "~~~~~~~"}),
          "behind all");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void keys_with_trees_are_told(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
+    struct medium *medium = rig_begin(&rig, 1);
     struct store_key keys[70];
-    rig_defaults(&rig);
     rig_open_on(&rig, medium);
     fill(&rig);
     for (uint32_t i = 0; i < 70; i++)
@@ -209,22 +206,19 @@ static void keys_with_trees_are_told(void **state)
     uint64_t found = store_prefetch(rig.workers[0], keys, 70);
     for (uint32_t i = 0; i < 64; i++)
         must((found >> i & 1) == (i % 7 == 3), "key %u: %u", i, (unsigned)(found >> i & 1));
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void what_is_not_in_memory_stays_there(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
+    struct medium *medium = rig_begin(&rig, 1);
     struct met met;
     struct store_stats before, after;
-    rig_defaults(&rig);
     rig_open_on(&rig, medium);
     fill(&rig);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     make_key(&rig, &met.key, "trees");
     store_stats(rig.store, &before);
     must(!met_by(&rig, &met, (struct store_prefetch_hint){.by_rank = true}),
@@ -232,8 +226,7 @@ static void what_is_not_in_memory_stays_there(void **state)
     rig_run(&rig, 20);
     store_stats(rig.store, &after);
     must(after.pages_read == before.pages_read, "pages were read");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

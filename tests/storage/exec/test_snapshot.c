@@ -479,8 +479,7 @@ static void a_snapshot_that_cannot_be_read_says_so(void **state)
     (void)state;
     struct scene *scene = scene_new("unreadable");
     enum store_result result = STORE_OK;
-    rig_close_well(&scene->rig);
-    rig_open_on(&scene->rig, scene->medium);
+    rig_reopen(&scene->rig, scene->medium);
     shot_begin(&scene->shot, &scene->rig, 0, scene->oracle, AMPLE);
     medium_fail(scene->medium, FAULT_READ, "slabs", 5, EIO, false);
     while (result == STORE_OK || result == STORE_WAIT) {
@@ -518,8 +517,7 @@ static void observers_come_and_go(void **state)
     must(do_delete(&rig, "absent") == STORE_OK, "delete"); /* changes nothing */
     for (uint32_t i = 0; i < STORE_OBSERVER_MAX; i++)
         must(counts[i] == (i == 2 ? 1 : 2), "observer %u was told %u changes", i, counts[i]);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- writers on other threads ---- */

@@ -83,8 +83,7 @@ static void start(struct rig *rig, struct medium **medium)
 
 static void end(struct rig *rig, struct medium *medium)
 {
-    rig_close_well(rig);
-    medium_free(medium);
+    rig_end(rig, medium);
 }
 
 /* ---- values of all lengths ---- */
@@ -103,8 +102,7 @@ static void what_was_sent_is_there(void **state)
         struct blob *value = blob_random(&rng, lengths[i]);
         must(upload(&rig, "key", value, &rng) == STORE_OK, "upload");
         must_have(&rig, "key", value);
-        rig_close_well(&rig);
-        rig_open_on(&rig, medium);
+        rig_reopen(&rig, medium);
         must_have(&rig, "key", value);
         uint32_t extents = (uint32_t)((lengths[i] + 131071) / 131072);
         must_use(&rig, extents + (extents > 64 ? (extents + 255) / 256 : 0));

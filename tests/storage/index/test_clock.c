@@ -47,8 +47,7 @@ static struct medium *begin(struct rig *rig)
 
 static void end(struct rig *rig, struct medium *medium)
 {
-    rig_close_well(rig);
-    medium_free(medium);
+    rig_end(rig, medium);
 }
 
 /* Everything acknowledged is durable, and the machine comes back with its clock at the shift. */

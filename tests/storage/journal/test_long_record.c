@@ -137,8 +137,7 @@ static void try_moment(struct moments *moments, uint32_t i, enum fate fate)
          moments->least[i], found);
     must(finish(&rig, put_all(GENERATIONS)) == STORE_OK && generation_of(&rig) == GENERATIONS,
          "going on");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void it_is_whole_or_not_there(void **state)
@@ -199,11 +198,9 @@ static void its_runs_come_back_with_a_checkpoint(void **state)
     must(finish(&rig, put_all(3)) == STORE_OK, "put");
     open_after_a_cut(&rig, medium);
     must(runs_in_use(&rig) == 0 && generation_of(&rig) == 3, "after recovery");
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     must(runs_in_use(&rig) == 0 && generation_of(&rig) == 3, "after a stop in order");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* A flush of everything gives all runs back, but not those that redo still reads. */
@@ -223,8 +220,7 @@ static void a_flush_leaves_it_alone(void **state)
     use_runs(&rig);
     open_after_a_cut(&rig, medium);
     must(generation_of(&rig) == 0, "what was flushed is there again");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- what fails ---- */
@@ -249,8 +245,7 @@ static void a_write_that_fails_is_not_acknowledged(void **state)
     must(rig_close(&rig) == STORE_REFUSED, "closing");
     rig_open_on(&rig, medium);
     must(generation_of(&rig) == 1, "after a failed write");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* Other bytes where redo reads it: the store is not opened rather than wrong. */
@@ -298,8 +293,7 @@ static void a_full_disk_refuses_it(void **state)
     must(finish(&rig, put_all(3)) == STORE_OK && generation_of(&rig) == 3, "there is room again");
     await_checkpoint(&rig);
     must(runs_in_use(&rig) == 0, "%u runs are in use", runs_in_use(&rig));
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

@@ -71,8 +71,7 @@ static void finish(struct rig *rig, struct medium *medium, struct account *accou
     must(stats.store_bytes <= rig->options.max_store_bytes, "maxstore: %llu bytes",
          (unsigned long long)stats.store_bytes);
     store_unobserve(rig->store, on_change, account);
-    rig_close_well(rig);
-    medium_free(medium);
+    rig_end(rig, medium);
 }
 
 /* `expire_in_ms` 0: for ever. */
@@ -470,8 +469,7 @@ static void who_grows_measures_in_the_maintenance_threads_place(void **state)
     }
     must(rounds < 100, "nobody measured");
     store_note_memory(rig.store, (int64_t)rounds * -1000);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* A server out of descriptors cannot ask the system for its size. */
@@ -491,8 +489,7 @@ static void a_failed_measurement_leaves_the_last_one(void **state)
         must(!store_has_memory(rig.store, 6 * MB), "memory in use is granted");
     }
     store_note_memory(rig.store, -(int64_t)(9 * MB + 20 * 1000));
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static enum store_result take_three_megabytes(struct store_txn *txn, struct store_request *request)
@@ -535,8 +532,7 @@ static void a_question_for_memory_is_answered_by_what_there_is(void **state)
     store_set_memory(rig.store, 512 * MB);
     must(store_has_memory(rig.store, 495 * MB), "of a large memory more is kept back than helps");
     must(!store_has_memory(rig.store, 505 * MB), "nothing of it is kept back");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

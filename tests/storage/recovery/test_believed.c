@@ -291,8 +291,7 @@ static void flush_at_once(struct rig *rig, struct rng *rng, struct medium *mediu
         rig_run(rig, 2);
     put_fresh(rig, rng, &fresh, 0, FRESH);
     check_fresh(rig, &fresh, FRESH, "after the flush");
-    rig_close_well(rig);
-    rig_open_on(rig, medium);
+    rig_reopen(rig, medium);
     check_fresh(rig, &fresh, FRESH, "after the start");
     rig_close_well(rig);
     for (uint32_t i = 0; i < FRESH; i++)

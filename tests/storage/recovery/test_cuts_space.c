@@ -259,8 +259,7 @@ static void try_moment(struct cuts *cuts, const struct moment *moment, enum fate
     state_after(cuts, commits, state);
     compare(cuts, &rig, state);
     go_on(cuts, &rig, medium, state);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* From a random moment on, each fate in its turn; all of them where there is time. */

@@ -135,8 +135,7 @@ static void compare_with_a_scan(struct rig *rig, struct workload *load, struct m
     must(!open_rig(&other, copy), "it does not scan");
     must(open_rig(rig, medium), "the checkpoint is not loaded: %s", rig->last_warning);
     same_stores(rig->store, other.store);
-    rig_close_well(&other);
-    medium_free(copy);
+    rig_end(&other, copy);
     oracle_compare(load->now, rig);
 }
 
@@ -202,8 +201,7 @@ static void expect_a_scan(struct rig *rig, struct medium *medium, const char *wh
     rig_close_well(rig);
     must(open_rig(rig, medium), "%s: the next one is not loaded", why);
     expect_small_store(rig);
-    rig_close_well(rig);
-    medium_free(medium);
+    rig_end(rig, medium);
 }
 
 /* Bytes of the file up to the last that is not zero. */
@@ -309,8 +307,7 @@ static void of_two_stops(void **state)
     medium_poke(medium, "index", FORMAT_INDEX_BLOCK, older, sizeof older);
     must(!open_rig(&rig, medium), "it is believed");
     must(entries(&rig) == 9003 && has_value(&rig, "key:8999", "value"), "keys");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void of_another_store(void **state)
@@ -367,8 +364,7 @@ static void expect_refusal(struct rig *rig, const struct medium *medium, const c
     }
     medium_shorten(copy, "index", 0);
     must(!open_rig(rig, copy), "it is loaded");
-    rig_close_well(rig);
-    medium_free(copy);
+    rig_end(rig, copy);
 }
 
 /* How much of a file is in use. */
@@ -379,8 +375,7 @@ static uint64_t bytes_in_use(struct rig *rig, const struct medium *medium, uint3
     const struct page_file *space =
         file == 4 ? &rig->store->extents : &rig->store->partitions[file].file;
     uint64_t bytes = (uint64_t)space->segment_assigned * SEGMENT_BYTES;
-    rig_close_well(rig);
-    medium_free(copy);
+    rig_end(rig, copy);
     return bytes;
 }
 
@@ -427,8 +422,7 @@ static void after_the_start_that_loaded_it(void **state)
         must(!open_rig(&rig, medium), "a crashed store is loaded");
         must(has_value(&rig, "small", writes ? NULL : "value"), "what was deleted");
         must(has_value(&rig, "other", writes ? "value" : NULL), "what was written");
-        rig_close_well(&rig);
-        medium_free(medium);
+        rig_end(&rig, medium);
     }
 }
 
@@ -450,8 +444,7 @@ static void go_on_from(void *arg, struct medium *state)
         rig_close_well(&cuts->rig);
         must(open_rig(&cuts->rig, medium), "the next checkpoint is not loaded");
         must(has_value(&cuts->rig, "after", "it"), "what was set after the cut");
-        rig_close_well(&cuts->rig);
-        medium_free(medium);
+        rig_end(&cuts->rig, medium);
     }
     medium_free(state);
 }
@@ -474,8 +467,7 @@ static void a_cut_at_any_event(void **state)
         rig_sync(&rig, 4 + i);
         medium_record(medium, NULL, NULL);
     }
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
     printf("%u states, %u of them loaded\n", cuts.states, cuts.loaded);
     must(cuts.states > 100 && cuts.loaded > 0, "%u states", cuts.states);
 }
@@ -527,8 +519,7 @@ static void write_fails(void **state)
         medium_fail(medium, kinds[i], NULL, 0, 0, false);
         must(open_rig(&rig, medium) == (kinds[i] == FAULT_FLUSH), "a write of it has failed");
         expect_small_store(&rig);
-        rig_close_well(&rig);
-        medium_free(medium);
+        rig_end(&rig, medium);
     }
 }
 
@@ -639,8 +630,7 @@ static void a_start_sweeps_what_was_skipped(void **state)
     expect_sweep_after_start(&rig, medium);
     must(open_rig(&rig, medium), "the checkpoint is not loaded");
     must(entries(&rig) == 3, "%llu entries are back", (unsigned long long)entries(&rig));
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ... or after the next flush. */
@@ -653,8 +643,7 @@ static void a_flush_sweeps_what_was_skipped(void **state)
     flush_db(&rig, 1);
     expect_swept(&rig);
     must(open_rig(&rig, medium), "the checkpoint is not loaded");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

@@ -189,9 +189,8 @@ static void a_second_is_the_most_that_is_lost(void **state)
     (void)state;
     int64_t done_ms[PAIRS];
     struct rng rng = {rng_seed("everysec")};
-    struct medium *medium = medium_new(rng_next(&rng));
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, rng_next(&rng));
     rig.options.sync = STORE_SYNC_EVERYSEC;
     rig_open_on(&rig, medium);
     int64_t end = monotonic_ms() + 2500 + rng_below(&rng, 1000);
@@ -210,8 +209,7 @@ static void a_second_is_the_most_that_is_lost(void **state)
     int64_t lost = kept < count ? cut_ms - done_ms[kept + 1] : 0;
     fprintf(stderr, "# %u of %u are kept: %lld ms are lost\n", kept, count, (long long)lost);
     must(lost <= LOST_MS + BUSY_MS, "what was done %lld ms before is lost", (long long)lost);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 #define PATIENCE_MS 30000 /* of `no` */
@@ -221,9 +219,8 @@ static void a_second_is_the_most_that_is_lost(void **state)
 static void half_a_minute_is_the_most_that_is_lost(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig.options.sync = STORE_SYNC_NO;
     rig_open_on(&rig, medium);
     struct journal *journal = &rig.store->journal;
@@ -242,8 +239,7 @@ static void half_a_minute_is_the_most_that_is_lost(void **state)
     must(rig_close(&rig) != STORE_OK, "closing without power");
     rig_open_on(&rig, medium);
     must(pair_of(&rig) >= 1, "what was written is gone");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- a new directory ---- */
@@ -276,9 +272,8 @@ static void a_journal_may_end_where_the_ring_does(void **state)
 {
     (void)state;
     for (uint32_t sets = 2040; sets <= 2050; sets++) {
-        struct medium *medium = medium_new(sets);
         struct rig rig;
-        rig_defaults(&rig);
+        struct medium *medium = rig_begin(&rig, sets);
         rig_open_on(&rig, medium);
         for (uint32_t i = 0; i < sets; i++)
             must(do_set(&rig, "key", i % 2 ? "odd" : "even") == STORE_OK, "set");
@@ -287,8 +282,7 @@ static void a_journal_may_end_where_the_ring_does(void **state)
         must(rig_open(&rig, medium_disk(medium)) == STORE_OK, "after %u sets: %s", sets,
              rig.message);
         must(has_value(&rig, "key", sets % 2 ? "even" : "odd"), "after %u sets", sets);
-        rig_close_well(&rig);
-        medium_free(medium);
+        rig_end(&rig, medium);
     }
 }
 
@@ -298,10 +292,9 @@ static void redo_goes_around_the_ring(void **state)
 {
     (void)state;
     for (uint32_t sets = 2044; sets <= 2048; sets++) {
-        struct medium *medium = medium_new(sets);
         struct rig rig;
+        struct medium *medium = rig_begin(&rig, sets);
         struct rng rng = {sets};
-        rig_defaults(&rig);
         rig_open_on(&rig, medium);
         for (uint32_t i = 0; i < sets; i++)
             must(do_set(&rig, "key", i % 2 ? "odd" : "even") == STORE_OK, "set");
@@ -320,8 +313,7 @@ static void redo_goes_around_the_ring(void **state)
              "after %u sets: %d", sets, result);
         blob_unref(found);
         blob_unref(last);
-        rig_close_well(&rig);
-        medium_free(medium);
+        rig_end(&rig, medium);
     }
 }
 

@@ -74,8 +74,7 @@ static void rot_at_the_start(struct rig *rig, const struct medium *medium, uint6
     rig_open_on(rig, copy);
     must(has_value(rig, "hurt", "healed"), "byte %llu: the new value is gone",
          (unsigned long long)offset);
-    rig_close_well(rig);
-    medium_free(copy);
+    rig_end(rig, copy);
 }
 
 static void rot_while_it_runs(struct rig *rig, const struct medium *medium, uint64_t offset,
@@ -90,8 +89,7 @@ static void rot_while_it_runs(struct rig *rig, const struct medium *medium, uint
     must(damaged(rig) == 1 && rig->warnings == 1, "byte %llu: it is not counted",
          (unsigned long long)offset);
     must(has_value(rig, "well", "value-left-alone"), "the rest is not served");
-    rig_close_well(rig);
-    medium_free(copy);
+    rig_end(rig, copy);
 }
 
 static void any_byte_of_an_item(void **state)
@@ -124,12 +122,10 @@ static void rot_one_header(struct rig *rig, const struct medium *medium, uint64_
     must(rig->warnings == 1, "byte %llu is not noticed", (unsigned long long)offset);
     must(damaged(rig) == 0 && has_value(rig, "hurt", "small"), "byte %llu: it is not served",
          (unsigned long long)offset);
-    rig_close_well(rig);
-    rig_open_on(rig, copy);
+    rig_reopen(rig, copy);
     must(rig->warnings == 0 && has_value(rig, "hurt", "small"), "byte %llu: it was not mended",
          (unsigned long long)offset);
-    rig_close_well(rig);
-    medium_free(copy);
+    rig_end(rig, copy);
 }
 
 /* What came later is not lost with what the segment held. */
@@ -151,8 +147,7 @@ static void rot_both_headers(struct rig *rig, const struct medium *medium, uint6
     rig_open_on(rig, copy);
     must(has_value(rig, "hurt", "again") && has_value(rig, "new", "one"),
          "byte %llu: what came later is gone", (unsigned long long)offset);
-    rig_close_well(rig);
-    medium_free(copy);
+    rig_end(rig, copy);
 }
 
 static void any_byte_of_a_slab_header(void **state)
@@ -194,8 +189,7 @@ static void check_large(struct rig *rig, struct medium *medium, const struct blo
     struct blob *another = blob_random(&rng, 500000);
     must(do_put(rig, "another", blob_ref(another)) == STORE_OK, "put");
     must(has_value(rig, "well", "value"), "the rest is not served");
-    rig_close_well(rig);
-    rig_open_on(rig, medium);
+    rig_reopen(rig, medium);
     found = do_get(rig, "another", &result);
     must(found && memcmp(found->bytes, another->bytes, another->len) == 0, "another: %d", result);
     must(has_value(rig, "hurt", NULL), "it has come back");
@@ -328,8 +322,7 @@ static void a_node_that_cannot_be_read_now(void **state)
     must(found && memcmp(found->bytes, value->bytes, value->len) == 0, "the value: %d", result);
     blob_unref(found);
     blob_unref(value);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- large collections ---- */
@@ -441,11 +434,9 @@ static void rot_tree_page(struct rig *rig, const struct medium *medium, struct v
         must(do_delete(rig, "hurt") == STORE_OK, "it cannot be deleted");
         rig_run(rig, 3);
         must(has_value(rig, "well", "value"), "the rest is not served");
-        rig_close_well(rig);
-        rig_open_on(rig, copy);
+        rig_reopen(rig, copy);
         must(has_value(rig, "hurt", NULL) && has_value(rig, "well", "value"), "opened again");
-        rig_close_well(rig);
-        medium_free(copy);
+        rig_end(rig, copy);
     }
 }
 
@@ -574,8 +565,7 @@ static void rot_group(struct rig *rig, const struct medium *medium, uint64_t off
     medium_flip(copy, "journal", offset, 8);
     rig_open_on(rig, copy);
     must(has_value(rig, "key", value), "the refusal has changed something");
-    rig_close_well(rig);
-    medium_free(copy);
+    rig_end(rig, copy);
 }
 
 /* The last one looks as if the power had gone while it was written: it does not count. */
@@ -585,8 +575,7 @@ static void rot_last_group(struct rig *rig, const struct medium *medium, uint64_
     struct medium *copy = rotten(medium, "journal", offset, 8);
     rig_open_on(rig, copy);
     must(has_value(rig, "key", value), "byte %llu: not the one before", (unsigned long long)offset);
-    rig_close_well(rig);
-    medium_free(copy);
+    rig_end(rig, copy);
 }
 
 static void any_byte_of_a_group(void **state)
@@ -715,8 +704,7 @@ static void what_is_not_ours_is_no_group(void **state)
     medium_poke(medium, "journal", at, page, sizeof page);
     rig_open_on(&rig, medium);
     must(has_value(&rig, "key", "value"), "the key");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* Kept up word by word, it must tell what a sum over words could miss. */

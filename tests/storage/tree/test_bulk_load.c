@@ -259,11 +259,9 @@ static void it_may_be_larger_than_the_cache(void **state)
     must(entries_there(&rig) == MANY, "%u entries are there", entries_there(&rig));
     must(make(&rig, 200) == STORE_OK && entries_there(&rig) == 200, "another in its place");
     await_purges(&rig);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     must(entries_there(&rig) == 200 && nodes_in_use(&rig) < 100, "after a stop in order");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void one_given_up_leaves_nothing(void **state)
@@ -279,8 +277,7 @@ static void one_given_up_leaves_nothing(void **state)
     }
     must(nodes_in_use(&rig) == before, "%u nodes, before it were %u", nodes_in_use(&rig), before);
     must(entries_there(&rig) == 200 && has_value(&rig, LEAK, NULL), "what was there is not");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* Between its steps others have their turn, but not on its keys. */
@@ -304,8 +301,7 @@ static void nobody_sees_it_grow(void **state)
     while (!look.finished)
         rig_round(&rig);
     must(look.entries == 2000, "who waited for it sees %u entries", look.entries);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* All slots are free then, also those of its nodes; they are not to be given back once more. */
@@ -326,11 +322,9 @@ static void a_flush_takes_it_along(void **state)
     must(nodes_in_use(&rig) == nodes, "%u nodes were %u", nodes_in_use(&rig), nodes);
     must(make(&rig, 200) == STORE_OK && entries_there(&rig) == 200, "a third");
     await_purges(&rig);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     must(entries_there(&rig) == 200, "after a start");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- the power goes at every point ---- */
@@ -370,8 +364,7 @@ static void try_moment(struct moments *moments, uint32_t i, uint32_t few, uint32
     must(make(&rig, few) == STORE_OK && entries_there(&rig) == few, "going on");
     store_stats(rig.store, &stats);
     must(stats.damaged_items == 0, "damage: %s", rig.last_warning);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void a_cut_leaves_all_or_nothing(void **state)
@@ -409,8 +402,7 @@ static void a_full_disk_ends_it(void **state)
     must(result == STORE_FULL, "a full disk gives %d", result);
     rig_run(&rig, 300);
     must(make(&rig, 10 * STEP_ENTRIES) == STORE_OK, "the space does not come back");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

@@ -13,9 +13,8 @@
 static void an_access_costs_the_height_and_one_more(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     tree_job_fill(&rig, "big", 30000, 40);
     rig_close_well(&rig);
@@ -95,13 +94,11 @@ static uint64_t queue_writers(struct rig *rig, tree_act *act, uint32_t from, uin
 static void who_waits_has_its_pages_read(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     tree_job_fill(&rig, "big", 30000, 40);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     for (uint32_t i = 0; i < 16; i++) { /* the inner nodes are there then */
         struct tree_job job = {.act = tree_job_look_up, .from = i};
         must(tree_job_do(&rig, "big", &job) == STORE_OK, "looking up: %d", (int)job.result);
@@ -117,8 +114,7 @@ static void who_waits_has_its_pages_read(void **state)
     must(alone > QUEUES * QUEUED / 2, "most leaves were there before");
     must(together <= alone / 3 * 2, "the scouts were of no use");
 #endif
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* `pages`: that each of them needs. In a cache whose pages are all in use the hand of the eviction
@@ -141,15 +137,13 @@ static void read_ahead_for(struct rig *rig, tree_act *act, uint32_t pages)
 static void what_is_read_ahead_stays_until_its_turn(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     tree_job_fill(&rig, "big", 60000, 40);
     read_ahead_for(&rig, replace_entry, 1);
     read_ahead_for(&rig, replace_two, 2);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- walks ---- */
@@ -179,13 +173,11 @@ static enum store_result walk_on(struct store_txn *txn, struct tree_job *job,
 static void a_walk_in_steps_holds_up_nobody(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     tree_job_fill(&rig, "big", 30000, 40);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     struct tree_job job = {.act = walk_on};
     must(tree_job_do(&rig, "big", &job) == STORE_OK, "walking: %d", (int)job.result);
     must(job.found == 30000 / WALK_STEP * WALK_STEP, "%llu entries", (unsigned long long)job.found);
@@ -194,8 +186,7 @@ static void a_walk_in_steps_holds_up_nobody(void **state)
 #ifndef VELLUM_WAIT
     must(stats.exclusive_runs == 0, "%llu runs in place", (unsigned long long)stats.exclusive_runs);
 #endif
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

@@ -90,9 +90,8 @@ static void fill_all(struct rig *rig)
 static void what_is_given_up_comes_back(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     fill_all(&rig);
     must(do_delete(&rig, "small") == STORE_OK && do_delete(&rig, "mittel") == STORE_OK &&
@@ -102,19 +101,16 @@ static void what_is_given_up_comes_back(void **state)
     fill_all(&rig);
     flush(&rig);
     wait_for_space(&rig, 0);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     wait_for_space(&rig, 0);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void what_others_hold_survives_a_flush_beside_it(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     struct call *call = call_new();
     struct step *step = call_step(call, STEP_PUT, call_key(call, 1, 0, "other", 5));
@@ -125,17 +121,15 @@ static void what_others_hold_survives_a_flush_beside_it(void **state)
     fill_all(&rig);
     flush(&rig);
     wait_for_space(&rig, 1);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* The store stops before anything was taken apart: the next one finds what is of no use. */
 static void a_stop_in_between_loses_no_space(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     fill_all(&rig);
     must(do_delete(&rig, "small") == STORE_OK && do_delete(&rig, "mittel") == STORE_OK &&
@@ -145,8 +139,7 @@ static void a_stop_in_between_loses_no_space(void **state)
     must(rig_close(&rig) != STORE_OK, "closing without power");
     rig_open_on(&rig, medium);
     wait_for_space(&rig, 0);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* The page of a deleted item becomes a node, whose collection is given up before the page was ever
@@ -154,23 +147,19 @@ static void a_stop_in_between_loses_no_space(void **state)
 static void a_given_up_node_brings_nothing_back(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig.options.partition_count = 1;
     rig_open_on(&rig, medium);
     must(do_put(&rig, "old", blob_new(3000)) == STORE_OK, "setting");
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     must(do_delete(&rig, "old") == STORE_OK, "deleting");
     tree_job_fill(&rig, "tree", 100, 30);
     must(do_delete(&rig, "tree") == STORE_OK, "deleting");
     wait_for_space(&rig, 0);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     must(has_value(&rig, "old", NULL), "a deleted key is back");
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static enum store_result delete_run(struct store_txn *txn, struct store_request *request)
@@ -182,10 +171,9 @@ static enum store_result delete_run(struct store_txn *txn, struct store_request 
 static void a_flush_overtakes_a_deletion(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
+    struct medium *medium = rig_begin(&rig, 1);
     struct store_stats stats;
-    rig_defaults(&rig);
     rig.options.partition_count = 1;
     rig.options.memory_bytes = 64 << 20;
     rig_open_on(&rig, medium);
@@ -201,15 +189,13 @@ static void a_flush_overtakes_a_deletion(void **state)
     must(tree_job_count_readable(&rig, "second", 3000) == 3000, "entries are lost");
     must(tree_job_count_readable(&rig, "third", 20000) == 20000, "entries are lost");
     uint64_t used = slots_in_use(rig.store);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     must(tree_job_count_readable(&rig, "second", 3000) == 3000, "entries are lost");
     must(slots_in_use(rig.store) == used, "%llu slots were in use, now %llu are",
          (unsigned long long)used, (unsigned long long)slots_in_use(rig.store));
     store_stats(rig.store, &stats);
     must(stats.damaged_items == 0, "damage: %s", rig.last_warning);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static enum store_result remove_some(struct store_txn *txn, struct tree_job *job,
@@ -232,9 +218,8 @@ static enum store_result remove_some(struct store_txn *txn, struct tree_job *job
 static void removing_gives_nodes_back(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig_open_on(&rig, medium);
     for (uint32_t from_front = 0; from_front < 2; from_front++) {
         tree_job_fill(&rig, "tree", 20000, 30);
@@ -251,8 +236,7 @@ static void removing_gives_nodes_back(void **state)
         must(slots_in_use(rig.store) == 1, "an empty tree has %llu nodes",
              (unsigned long long)slots_in_use(rig.store) - 1);
     }
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- damage ---- */
@@ -266,9 +250,8 @@ static bool is_leaf(const struct format_node *node)
 static void a_damaged_node_is_noticed(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig.options.partition_count = 1;
     rig_open_on(&rig, medium);
     tree_job_fill(&rig, "hurt", 2000, 30);
@@ -294,8 +277,7 @@ static void a_damaged_node_is_noticed(void **state)
     must(has_value(&rig, "whole", "value"), "another key is touched");
     must(do_delete(&rig, "hurt") == STORE_OK, "deleting");
     wait_for_space(&rig, 1);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* ---- a full disk ---- */
@@ -303,9 +285,8 @@ static void a_damaged_node_is_noticed(void **state)
 static void a_full_disk_takes_removals(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(1);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 1);
     rig.options.max_store_bytes = 30u << 20;
     rig_open_on(&rig, medium);
     uint32_t i = 0;
@@ -323,8 +304,7 @@ static void a_full_disk_takes_removals(void **state)
     tree_job_fill(&rig, "next", 5000, 500);
     must(do_delete(&rig, "tree") == STORE_OK && do_delete(&rig, "next") == STORE_OK, "deleting");
     wait_for_space(&rig, 0);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

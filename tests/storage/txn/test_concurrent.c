@@ -283,11 +283,9 @@ static void threads_see_whole_transactions(void **state)
     const char *rounds = getenv("VELLUM_ROUNDS");
     start_threads(&rig, threads, seed, rounds ? (uint32_t)atoi(rounds) : 5000);
     check_counters(&rig, threads);
-    rig_close_well(&rig);
-    rig_open_on(&rig, medium);
+    rig_reopen(&rig, medium);
     check_counters(&rig, threads);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 int main(void)

@@ -444,8 +444,7 @@ static void try_lie(struct rig *rig, struct medium *hurt, const struct blob *val
         rig->options.scans = false;
         rig_open_on(rig, copy);
         must(has_value(rig, "well", "value"), "opened again");
-        rig_close_well(rig);
-        medium_free(copy);
+        rig_end(rig, copy);
     }
 }
 

@@ -148,8 +148,7 @@ static void they_are_kept_apart(void **state)
         rig.options.scans = pass == 1;
         open_on(&rig, medium);
     }
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 static void fill(struct rig *rig, uint32_t db)
@@ -220,18 +219,16 @@ static void their_space_comes_back(void **state)
             flush_db(&rig, 0);
         must(used_runs(&rig, 0) == 0, "way %u: %u runs are left", way, used_runs(&rig, 0));
     }
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* Whatever of a key's bytes is damaged: it is found, is not shown, and can be deleted. */
 static void damage_to_one_is_its_own(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(3);
     struct rig rig;
+    struct medium *medium = rig_begin(&rig, 3);
     char *hurt = new_key(300000, 'H'), *well = new_key(9000, 'W');
-    rig_defaults(&rig);
     open_on(&rig, medium);
     must(do_set(&rig, hurt, "value") == STORE_OK && do_set(&rig, well, "value") == STORE_OK, "set");
     rig_close_well(&rig);
@@ -254,10 +251,9 @@ static void damage_to_one_is_its_own(void **state)
 static void what_cannot_be_named_is_told_once(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(4);
     struct rig rig;
+    struct medium *medium = rig_begin(&rig, 4);
     char *hurt = new_key(70000, 'H');
-    rig_defaults(&rig);
     open_on(&rig, medium);
     put_until(&rig, hurt, "value", now_ms() + 3600000);
     rig_close_well(&rig);
@@ -278,9 +274,8 @@ static void what_cannot_be_named_is_told_once(void **state)
 static void a_step_of_a_scan_is_bounded(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(6);
     struct rig rig;
-    rig_defaults(&rig);
+    struct medium *medium = rig_begin(&rig, 6);
     rig.options.partition_count = 1;
     open_on(&rig, medium);
     for (char last = 'A'; last < 'E'; last++) {
@@ -291,18 +286,16 @@ static void a_step_of_a_scan_is_bounded(void **state)
     }
     struct shown shown = scan(&rig, 100);
     must(shown.count == 8 && shown.most < 6, "%u keys, %u in a step", shown.count, shown.most);
-    rig_close_well(&rig);
-    medium_free(medium);
+    rig_end(&rig, medium);
 }
 
 /* A scan that reads a key's bytes while the key goes: they stay until it has them. */
 static void a_key_goes_while_a_scan_reads_it(void **state)
 {
     (void)state;
-    struct medium *medium = medium_new(5);
     struct rig rig;
+    struct medium *medium = rig_begin(&rig, 5);
     char *going = new_key(140000, 'G'), *next = new_key(140000, 'N');
-    rig_defaults(&rig);
     open_on(&rig, medium);
     must(do_set(&rig, going, "value") == STORE_OK, "set");
     rig_close_well(&rig);
@@ -341,9 +334,8 @@ static void power_cuts_leave_whole_keys(void **state)
     (void)state;
     char *key = new_key(5000, 'A'), *other = new_key(140000, 'B');
     for (uint64_t events = 1; events < 60; events++) {
-        struct medium *medium = medium_new(events);
         struct rig rig;
-        rig_defaults(&rig);
+        struct medium *medium = rig_begin(&rig, events);
         rig.options.sync = STORE_SYNC_ALWAYS;
         open_on(&rig, medium);
         medium_cut_after(medium, events);
@@ -362,8 +354,7 @@ static void power_cuts_leave_whole_keys(void **state)
              "%llu events: %u keys shown, %u and %u there", (unsigned long long)events, shown.count,
              there, second);
         must(used_runs(&rig, there + 2 * second) == there + 2 * second, "runs are lost");
-        rig_close_well(&rig);
-        medium_free(after);
+        rig_end(&rig, after);
         medium_free(medium);
     }
     free(key);
