@@ -8,14 +8,14 @@ import dataclasses
 
 POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "test_stalls"
 ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
-INDEX_FILE, SPACE, ANNEX = "test_index_file", "test_page_file", "test_long_record"
+INDEX_FILE, SPACE, LONG_RECORD = "test_index_file", "test_page_file", "test_long_record"
 CUTS_SPACE = "test_cuts_space"
 TREES = ["test_tree", "test_tree_room", "test_tree_reads"]
 WAIT_RANDOM, UPLOAD, LONG_KEYS = "wait/test_random", "test_upload", "test_long_keys"
 LARGE = "test_large"
 TINY_RANDOM = "tiny/test_random"
 TINY_BELIEVED = "tiny/test_believed"
-BUILDING, CLOCK, EVICT = "test_bulk_load", "test_clock", "test_evict"
+BULK_LOAD, CLOCK, EVICT = "test_bulk_load", "test_clock", "test_evict"
 BORROWED = "test_borrowed"
 
 

@@ -1,6 +1,6 @@
 """What makes acknowledged changes last, and recovery."""
 
-from fault import (Faults, ANNEX, BUILDING, CUTS, CUTS_SPACE, FAULTS, INDEX_FILE, POWERCUT, RANDOM,
+from fault import (Faults, BULK_LOAD, CUTS, CUTS_SPACE, FAULTS, INDEX_FILE, LONG_RECORD, POWERCUT, RANDOM,
                    ROT, SPACE, STALLS, TINY_BELIEVED, UPLOAD)
 
 ALL = Faults()
@@ -160,54 +160,54 @@ fault("skipped-is-swept", "storage/maintenance/index_save.c",
 
 # ---- commits longer than the journal takes ----
 
-fault("annex-behind-its-mark", "storage/journal/journal.c",
+fault("long-record-behind-its-mark", "storage/journal/journal.c",
       "a group is written while what its records name outside of the ring is not there yet",
       ("journal->long_record_unwritten == 0 && journal->filling.length >= least",
        "journal->filling.length >= least"),
-      by=[ANNEX, CUTS])
-fault("annex-not-flushed", "storage/value/long_record.c",
-      "an annex is written, but may be lost when its record is durable",
+      by=[LONG_RECORD, CUTS])
+fault("long-record-not-flushed", "storage/value/long_record.c",
+      "a long record is written, but may be lost when its record is durable",
       ("return error ? error : disk_flush(store->maintenance_queue, store->extents.file);",
        "return error;"),
-      by=[ANNEX, CUTS], quick=True)
-fault("annex-freed-early", "storage/value/long_record.c",
-      "an annex's runs are used again before a checkpoint has passed it",
+      by=[LONG_RECORD, CUTS], quick=True)
+fault("long-record-freed-early", "storage/value/long_record.c",
+      "a long record's runs are used again before a checkpoint has passed it",
       ("note_written(&store->journal, long_record); engine_wake_workers(store);",
        "note_written(&store->journal, long_record); engine_wake_workers(store);"
        "long_record_release(store, UINT64_MAX);"),
-      by=[ANNEX, POWERCUT])
-fault("annex-flushed-away", "storage/value/free.c",
+      by=[LONG_RECORD, POWERCUT])
+fault("long-record-flushed-away", "storage/value/free.c",
       "a flush of everything gives back runs that redo still reads",
       ("long_record_set_apart(store, true);", ""), ("long_record_set_apart(store, false);", ""),
-      by=[ANNEX])
-fault("annex-not-freed", "storage/maintenance/writeback.c",
-      "the runs of annexes do not come back",
+      by=[LONG_RECORD])
+fault("long-record-not-freed", "storage/maintenance/writeback.c",
+      "the runs of long records do not come back",
       ("long_record_release(store, mark->commit);", ""),
-      by=[ANNEX])
-fault("annex-damage-unseen", "storage/value/long_record.c",
-      "redo takes what stands in an annex's runs for what was written there",
+      by=[LONG_RECORD])
+fault("long-record-damage-unseen", "storage/value/long_record.c",
+      "redo takes what stands in a long record's runs for what was written there",
       ("if (format_checksum(to, runs[i].length) != runs[i].checksum) return STORE_CORRUPT;", ""),
-      by=[ANNEX])
+      by=[LONG_RECORD])
 
 # ---- collections made in steps ----
 
-fault("building-left-behind", "storage/tree/bulk_load.c",
+fault("bulk-load-left-behind", "storage/tree/bulk_load.c",
       "what no key was given is not taken apart",
       ("if (!bulk_load->is_handed_over) {", "if (bulk_load->steps == UINT64_MAX) {"),
-      by=[BUILDING])
-fault("building-taken-from-its-key", "storage/tree/bulk_load.c",
+      by=[BULK_LOAD])
+fault("bulk-load-taken-from-its-key", "storage/tree/bulk_load.c",
       "what a key was given is taken apart",
       ("c->bulk_load->is_handed_over = true;", "c->bulk_load->is_handed_over = false;"),
-      by=[BUILDING], quick=True)
+      by=[BULK_LOAD], quick=True)
 fault("step-commits-the-run", "storage/tree/bulk_load.c",
       "a step commits whatever its run has written",
       ("if (is_beside(&txn->writes[i], id)) txn->writes[kept++] = txn->writes[i];",
        "txn->writes[kept++] = txn->writes[i];"),
-      by=[BUILDING])
-fault("building-of-the-past", "storage/tree/tree_drop.c",
+      by=[BULK_LOAD])
+fault("bulk-load-of-the-past", "storage/tree/tree_drop.c",
       "of a collection that a flush has freed the pages are given back once more",
       ("dropped->generation = generation;", ";"),
-      by=[BUILDING])
+      by=[BULK_LOAD])
 
 # ---- segments that change their class ----
 

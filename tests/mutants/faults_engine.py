@@ -152,15 +152,15 @@ fault("dirty-node-dropped", "storage/maintenance/tree_purge.c",
       "the page of a node that is given up stays as it was before the node",
       ("if (is_here && !arena_frame(file->arena, frame)->dirty)", "if (is_here)"),
       by=TREES)
-fault("grave-outlives-a-flush", "storage/exec/flush.c",
+fault("dropped-tree-outlives-a-flush", "storage/exec/flush.c",
       "pages are freed once more after a flush of everything",
       ("store->generation++;", ""),
       by=TREES)
-fault("collection-not-buried", "storage/exec/commit.c",
+fault("collection-not-dropped", "storage/exec/commit.c",
       "the pages of a deleted collection are lost until the next start",
       ("if (old && !tree_is_kept(txn, old->collection))", "if (false)"),
       by=TREES)
-fault("renamed-collection-buried", "storage/exec/commit.c",
+fault("renamed-collection-dropped", "storage/exec/commit.c",
       "a collection that lives on under another name is taken apart",
       ("if (old && !tree_is_kept(txn, old->collection))", "if (old)"),
       by=TREES)
@@ -197,11 +197,11 @@ fault("rank-not-learned", "storage/tree/tree_change.c",
       ("result = tree_rank(cursor); if (result == STORE_OK) result = change_at(cursor, depth, &leaf);",
        "result = change_at(cursor, depth, &leaf);"),
       by=TREES)
-fault("nobody-scouts", "storage/exec/request.c",
+fault("no-prefetch-run", "storage/exec/request.c",
       "who waits behind others for a key has its pages read when its turn comes",
       ("else if (queued && request->may_prefetch && txn->hold == HOLDS_KEYS)", "else if (false)"),
       by=TREES)
-fault("scouts-stop-at-once", "storage/exec/prefetch_run.c",
+fault("prefetch-runs-stop-at-once", "storage/exec/prefetch_run.c",
       "who waits has the first page read that it needs, and finds out about the next in its turn",
       ("bool is_waiting = txn->prefetch_run == PREFETCH_RUN_DONE &&", "bool is_waiting = false &&"),
       by=TREES)
@@ -229,12 +229,12 @@ fault("step-keeps-its-pins", "storage/exec/request.c",
 
 # ---- order and isolation ----
 
-fault("claim-not-taken", "storage/exec/request.c",
+fault("key-lock-not-taken", "storage/exec/request.c",
       "a transaction that waits does not hold its keys",
       ("txn->request->key_count > 0) return key_locks_request(txn);",
        "txn->request->key_count > 0) return true;"),
       by=[CONCURRENT, RANDOM])
-fault("claims-ignored", "storage/txn/key_locks.c",
+fault("key-locks-ignored", "storage/txn/key_locks.c",
       "a new transaction overtakes those that hold its keys",
       ("if (partition->key_lock_count == 0) return false;", "return false;"),
       by=[CONCURRENT, RANDOM], quick=True)
@@ -246,11 +246,11 @@ fault("shared-meets-exclusive", "storage/txn/key_locks.c",
       "a reader does not mind a writer that holds the key",
       ("(!first->queue.exclusive_ahead && !key_lock->exclusive)", "!key_lock->exclusive"),
       by=[STALLS])
-fault("own-claim-in-the-way", "storage/txn/key_locks.c",
+fault("own-key-lock-in-the-way", "storage/txn/key_locks.c",
       "a transaction that names a key twice waits for itself",
       ("return first->txn == key_lock->txn ||", "return first == key_lock ||"),
       by=[STALLS])
-fault("pause-without-claims", "storage/exec/request.c",
+fault("pause-without-key-locks", "storage/exec/request.c",
       "a run that pauses lets others at its keys",
       ("if (!hold_place(txn)) return false;", ""),
       by=[CONCURRENT])
@@ -304,8 +304,8 @@ fault("files-grow-late", "storage/value/slot_alloc.c",
       "a file is made longer when it is all but full",
       ("uint32_t least = file->segment_count / 16;", "uint32_t least = 0;"),
       by=[STALLS])
-fault("keeper-gives-every-frame", "storage/cache/arena.c",
-      "with too much in memory a reader waits for the keeper, though there are clean pages",
+fault("maintenance-frees-every-frame", "storage/cache/arena.c",
+      "with too much in memory a reader waits for the maintenance thread, though there are clean pages",
       ("if (need == ARENA_INSTEAD) return true;", ""),
       by=[STALLS])
 fault("held-back-for-all", "storage/txn/load.c",
@@ -416,12 +416,12 @@ fault("upload-hogs-the-cache", "storage/exec/upload.c",
       ("cache_is_tight(txn->store) ? RUN_WRITE_APART : RUN_WRITE_MAY_BE_APART;",
        "RUN_WRITE_MAY_BE_APART;"),
       by=[UPLOAD])
-fault("aside-gone-with-its-command", "storage/exec/reader.c",
-      "what was put aside is free when its command has ended, although it is still read",
+fault("spilled-gone-with-its-command", "storage/exec/reader.c",
+      "a spilled reply is freed when its command has ended, although it is still read",
       ("upload_hold(upload);", ""), ("upload_release(reader->upload);", ""),
       by=[UPLOAD])
-fault("aside-without-its-last-pieces", "storage/exec/upload.c",
-      "what was put aside ends with what there is no more room for",
+fault("spilled-without-its-last-pieces", "storage/exec/upload.c",
+      "a spilled reply ends where there was no more room",
       ("if (upload->failure == STORE_FULL || upload->failure == STORE_NO_MEMORY)", "if (false)"),
       by=[UPLOAD])
 fault("command-before-its-value", "server/exec/runner.c",

@@ -180,7 +180,7 @@ fault("flowed-and-forgotten", "server/net/conn_output.c",
       ("bytes > conn->streamed_bytes ? bytes : conn->streamed_bytes;", "bytes;"),
       by=["test_streamed_replies.py::test_one_reply_over_the_output_limit"])
 
-# ---- input that is set aside ----
+# ---- spooled input ----
 
 fault("weights-of-another-run", "server/exec/written.c",
       "a script's SORT keeps weights that another run has written",
@@ -237,8 +237,8 @@ fault("never-hurried", "server/exec/reply_stream.c",
       "who waits for the key of a reply that rests waits for its client",
       ("request->awaited_ms += REPLY_STREAM_PULSE_MS;", ""),
       by=["test_runner"], quick=True)
-fault("rest-without-claims-seen", "storage/txn/key_locks.c",
-      "nobody is seen to wait for the keys of what rests",
+fault("suspended-without-waiters-seen", "storage/txn/key_locks.c",
+      "no request is seen to wait for the keys of a suspended one",
       ("awaited = (*find_queue(partition, txn->key_locks[i].hash))->queue.waiting != NULL;",
        "awaited = false;"),
       by=["test_streamed_replies.py::test_who_waits_for_a_client_that_does_not_read"])

@@ -530,7 +530,7 @@ static void a_reader_needs_no_maintenance_thread_for_a_frame(void **state)
     snprintf(key, sizeof key, "read:%u", 2 * READ_PAGES + 3);
     call = start_get(&rig, key);
     must(finishes(&rig, call, PATIENCE_MS) && call->result == STORE_OK,
-         "a reader waits for the keeper");
+         "a reader waits for the maintenance thread");
     call_free(call);
     medium_release(medium);
     rig_end(&rig, medium);

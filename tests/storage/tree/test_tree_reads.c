@@ -108,11 +108,11 @@ static void who_waits_has_its_pages_read(void **state)
         alone += queue_writers(&rig, replace_entry, 1000 + 1000 * i, QUEUED, QUEUED, false);
         together += queue_writers(&rig, replace_entry, 10000 + 1000 * i, QUEUED, QUEUED, true);
     }
-    fprintf(stderr, "# %llu runs again, with scouts %llu\n", (unsigned long long)alone,
+    fprintf(stderr, "# %llu runs again, with prefetch runs %llu\n", (unsigned long long)alone,
             (unsigned long long)together);
 #ifndef VELLUM_WAIT
     must(alone > QUEUES * QUEUED / 2, "most leaves were there before");
-    must(together <= alone / 3 * 2, "the scouts were of no use");
+    must(together <= alone / 3 * 2, "the prefetch runs were of no use");
 #endif
     rig_end(&rig, medium);
 }
