@@ -5,7 +5,7 @@ In backticks, outside of indented blocks:
                                              document's folder, or by its last part alone
   `load.c:load_page`                         a function (or, in a header, a struct or a name) in it
   `load_page()`                              a function that some source of the tree defines
-and the targets of Markdown links, with their anchors. Files are known by their extension, so that
+and the targets of Markdown links, with their anchors. Each decision is listed in ARCHITECTURE. Files are known by their extension, so that
 `db0/name` or `GET key` is not taken for one."""
 
 import fnmatch
@@ -111,8 +111,21 @@ def document_breaches(tree, document, made):
 ELSEWHERE = ["build/*", "./vellum-data*", "*redis.h", "rdma.c", "t_*.c"]
 
 
+LIST_OF_DECISIONS = "ARCHITECTURE.md"
+
+
+def unlisted_decisions(tree):
+    """Decisions to which the list of all has no link."""
+    decisions = [path for path in tree.paths if fnmatch.fnmatchcase(path, "*/decisions/*.md")]
+    if decisions:
+        with open(LIST_OF_DECISIONS, encoding="utf-8") as file:
+            listed = set(LINK.findall(file.read()))
+        yield from (f"{path}: not listed in {LIST_OF_DECISIONS}" for path in decisions if path not in listed)
+
+
 def breaches(paths, defined):
     tree = Tree(paths, defined)
+    yield from unlisted_decisions(tree)
     for document in tree.paths:
         if document.endswith(".md"):
             yield from document_breaches(tree, document, ELSEWHERE)

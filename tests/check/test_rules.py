@@ -45,6 +45,7 @@ PLANTED = [
     ({"storage/README.md": "Call `a_write()`.\n"}, "no function a_write"),
     ({"storage/README.md": "[a](../NONE.md)\n"}, "leads nowhere: ../NONE.md"),
     ({"storage/README.md": "[a](../ARCHITECTURE.md#run)\n"}, "leads nowhere: ../ARCHITECTURE.md#run"),
+    ({"storage/decisions/001-a.md": "# A\n"}, "storage/decisions/001-a.md: not listed in ARCHITECTURE.md"),
     ({"server/b.c": '/* a class, "this" */\nint new;\n'}, "server/b.c:2: new is a keyword of C++"),
     ({"server/b.c": "/* TODO: more */\n"}, "a mark left behind"),
     ({"server/b.c": "/* see /" "root/notes */\n"}, "a path of somebody's machine"),
@@ -55,7 +56,7 @@ PLANTED = [
 def plant(directory, files):
     for path, text in files.items():
         full = directory / path
-        full.parent.mkdir(exist_ok=True)
+        full.parent.mkdir(parents=True, exist_ok=True)
         full.write_text(text)
     return sorted(files)
 
