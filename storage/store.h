@@ -45,9 +45,8 @@ enum store_result {
     STORE_CORRUPT, /* at open: superblock or journal damaged beyond use */
     STORE_INVALID, /* at open: a bad option */
     STORE_BUSY,    /* a run that refuses others holds its keys: see store_pause */
-    /* Results that the store passes on, and never returns on its own: */
-    STORE_ANSWERED,  /* the helpers of a run have finished their work */
     STORE_CANCELLED, /* the result is no longer wanted */
+    STORE_ANSWERED,  /* of a run's helpers, for the run: their work is finished */
 };
 
 enum store_sync { STORE_SYNC_ALWAYS, STORE_SYNC_EVERYSEC, STORE_SYNC_NO };
@@ -229,9 +228,10 @@ struct store_request {
     /* set by the caller */
     enum store_result (*run)(struct store_txn *txn, struct store_request *request);
     void (*done)(struct store_request *request, enum store_result result);
-    /* NULL, or called with the final result while the request still holds its keys and `shown` is
-     * known: with the store's locks held, so it must be quick. `done` follows, without locks. */
+    /* NULL, or called with the final result, under the store's locks, while it holds its keys. */
     void (*leave)(struct store_request *request, enum store_result result);
+    /* NULL, or asked when a commit goes on that had to wait; false: it fails, STORE_CANCELLED. */
+    bool (*is_wanted)(const struct store_request *request);
     const struct store_key *keys; /* declared keys; the same key may occur twice */
     uint32_t key_count;
     enum store_scope scope;

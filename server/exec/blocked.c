@@ -11,8 +11,9 @@
  *    of its waiters. places[i] of a waiter belongs to the i-th key of its request.
  * 4. A waiter that was handed a key always runs. If its wait ends meanwhile, the reason is kept in
  *    `ending` and applies if the run finds nothing. A compare-and-swap on `state` decides which of
- *    hand-off and ending came first. If its client is gone, the run is cancelled, and the key is
- *    handed on.
+ *    hand-off and ending came first. If its client is gone, the run is cancelled, or its commit if
+ *    that has to wait (long_run_is_wanted), and the key is handed on. After the commit, an element
+ *    whose reply cannot be sent is lost, as in Redis.
  * 5. A waiter leaves its queues under the locks of its keys' partitions and hands on the keys that
  *    are ready. A waiter whose wait has ended leaves without these locks: it holds no key to hand
  *    on.

@@ -269,6 +269,7 @@ static enum store_result submit_to_store(struct request *request, const struct c
     store->run = long_run_in_store;
     store->done = on_store_done;
     store->leave = on_store_leave;
+    store->is_wanted = request->may_block ? long_run_is_wanted : NULL;
     store->now_ms = request->call.now_ms;
     store->may_be_refused = (command->flags & CMD_ALLOW_BUSY) == 0;
     store->may_prefetch = pipeline_may_prefetch(command);

@@ -171,6 +171,11 @@ static enum store_result run_timed_turn(struct request *request)
 
 _Static_assert(offsetof(struct request, store) == 0, "a store_request is its request");
 
+bool long_run_is_wanted(const struct store_request *store_request)
+{
+    return reply_stream_is_heard(((const struct request *)store_request)->conn);
+}
+
 enum store_result long_run_in_store(struct store_txn *txn, struct store_request *store_request)
 {
     struct request *request = (struct request *)store_request;

@@ -43,6 +43,9 @@ static inline enum store_result call_yield_at(struct call *call, uint64_t i)
 STORE_MUST_CHECK enum store_result long_run_in_store(struct store_txn *txn,
                                                      struct store_request *store_request);
 
+/* A commit of a command that may block had to wait: whether a client still waits for its reply. */
+bool long_run_is_wanted(const struct store_request *store_request);
+
 void long_run_free(struct request *request);
 
 /* The request has ended, or begins anew: releases a suspended run. */

@@ -205,9 +205,17 @@ static enum store_result run(struct store_txn *txn)
     return result;
 }
 
+static bool is_wanted(const struct store_txn *txn)
+{
+    const struct store_request *request = txn->request;
+    return !request->is_wanted || request->is_wanted(request);
+}
+
 static enum store_result run_and_commit(struct store_txn *txn)
 {
     enum store_result result = STORE_OK;
+    if (txn->phase == TXN_COMMIT && !is_wanted(txn))
+        return STORE_CANCELLED;
     if (txn->phase == TXN_RUN)
         result = run(txn);
     if (result != STORE_OK)

@@ -109,6 +109,10 @@ fault("pops-for-nobody", "server/exec/long_run.c",
       "a client that was killed while it waited for an element still takes it",
       ("(request->is_read || request->may_block) &&", "request->is_read &&"),
       by=["test_blocking.py::test_nothing_is_popped_for_a_killed_client"])
+fault("commit-for-nobody", "server/exec/executor.c",
+      "a client that is killed before the commit of its pop still takes the element",
+      ("request->may_block ? long_run_is_wanted : NULL;", "NULL;"),
+      by=["test_blocking.py::test_nothing_is_moved_for_a_client_that_is_killed_before_the_commit"])
 fault("long-pop-for-nobody", "server/exec/long_run.c",
       "a client that is killed between two slices of its pop still takes the elements",
       ("return is_in_vain(request) ? STORE_CANCELLED : STORE_OK;", "return STORE_OK;"),

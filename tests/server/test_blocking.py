@@ -106,6 +106,24 @@ def test_nothing_is_popped_for_a_killed_client(connect, workers, wait, push, ord
     assert asker.call("EXISTS", "q") == b":0\r\n"
 
 
+def test_nothing_is_moved_for_a_client_that_is_killed_before_the_commit(connect, workers):  # noqa: F811
+    """The element is long: the commit waits until it has been written to its new place."""
+    if workers > 1:
+        return  # the client's own worker may commit before the kill arrives there
+    wait, element = encode("BLMOVE", "q", "other", "LEFT", "LEFT", 0), b"x" * 300000
+    asker, killed, other = connect(), connect(), connect()
+    number = int(killed.call("CLIENT", "ID")[1:])
+    killed.send(wait)
+    blocked(asker, 1)
+    asker.send(encode("RPUSH", "q", element) + encode("CLIENT", "KILL", "ID", number))
+    assert [asker.reply() for _ in range(2)] == [b":1\r\n"] * 2
+    assert killed.closed()
+    other.send(wait)
+    assert other.reply() == b"$300000\r\n" + element + b"\r\n"
+    assert asker.call("LLEN", "other") == b":1\r\n"
+    assert asker.call("EXISTS", "q") == b":0\r\n"
+
+
 @pytest.mark.parametrize("wait,push", WAYS_TO_POP.values(), ids=WAYS_TO_POP.keys())
 def test_what_a_killed_client_would_get_goes_to_the_next(connect, wait, push):  # noqa: F811
     asker, killed, other = connect(), connect(), connect()

@@ -268,6 +268,38 @@ static void a_value_of_any_form_is_what_was_written(void **state)
 }
 
 /* From extents named by the root straight to several nodes, at each number of extents. */
+static bool answer(const struct store_request *request)
+{
+    return *(const bool *)((const struct call *)request)->arg;
+}
+
+/* A commit waits for the write of a large value; meanwhile its result may become unwanted. */
+static void a_commit_that_waits_may_be_dropped(void **state)
+{
+    (void)state;
+    struct rng rng = {3};
+    struct rig rig;
+    struct medium *medium = medium_new(1);
+    rig_defaults(&rig);
+    rig_open_on(&rig, medium);
+    must(do_set(&rig, "key", "before") == STORE_OK, "put");
+    for (int i = 0; i < 2; i++) {
+        bool is_wanted = i;
+        struct call *call = call_new();
+        call_step(call, STEP_PUT, call_key(call, 0, 0, "key", 3))->blob = blob_random(&rng, 100000);
+        call_start(rig.workers[0], call);
+        must(!call->finished, "it has not waited");
+        call->arg = &is_wanted;
+        call->request.is_wanted = answer;
+        call_wait(&rig, call);
+        must(call->result == (is_wanted ? STORE_OK : STORE_CANCELLED), "put: %d", call->result);
+        must(has_value(&rig, "key", "before") == !is_wanted, "another value");
+        call_free(call);
+    }
+    rig_close_well(&rig);
+    medium_free(medium);
+}
+
 static void it_grows_far_behind_its_end(void **state)
 {
     (void)state;
@@ -518,6 +550,7 @@ static void a_node_that_cannot_be_true(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_commit_that_waits_may_be_dropped),
         cmocka_unit_test(it_grows_far_behind_its_end),
         cmocka_unit_test(a_value_of_any_form_is_what_was_written),
         cmocka_unit_test(a_root_that_cannot_be_true),
