@@ -151,34 +151,23 @@ static void add_visit(struct visit *visit, const struct choice *choice)
     visit->seen += choice->seen;
 }
 
-/* Two rounds over the entries had no candidate. */
+/* Whether two rounds over the entries had no candidate. Under the lock of `eviction`. What is
+ * wanted later must not rely on the beginning of such a search: candidates may have come since. */
 static bool is_barren(struct eviction *eviction, uint32_t size_class, const struct visit *visit)
 {
-    uint64_t *fruitless = &eviction->fruitless[room_number(size_class)];
+    uint32_t number = room_number(size_class);
+    uint64_t *fruitless = &eviction->fruitless[number];
+    if (*fruitless == 0)
+        eviction->search_ms[number] = env_clock_ms();
     *fruitless = visit->seen ? 0 : *fruitless + visit->looked_at;
     if (*fruitless <= 2 * visit->entries + BATCH)
         return false;
     *fruitless = 0;
+    eviction->barren_ms[number] = eviction->search_ms[number];
     return true;
 }
 
-/* If room was wanted in memory and there is no candidate, no key can be evicted. */
-static void note_fruit(struct choice *choice)
-{
-    struct eviction *eviction = &choice->partition->eviction;
-    struct visit visit = {0};
-    add_visit(&visit, choice);
-    if (choice->seen && choice->size_class == ANY_CLASS)
-        atomic_store(&choice->store->eviction_exhausted, false);
-    if (!is_barren(eviction, choice->size_class, &visit))
-        return;
-    if (choice->size_class == ANY_CLASS)
-        atomic_store(&choice->store->eviction_exhausted, true);
-    else
-        eviction->barren_ms[room_number(choice->size_class)] = env_clock_ms();
-}
-
-/* Adds to `visit`, if it is not NULL: a run may come from any partition. */
+/* Evicts keys of one partition; adds to `visit` what it has looked at. */
 static void evict_from(struct store_worker *worker, struct partition *partition,
                        uint32_t size_class, struct visit *visit)
 {
@@ -189,10 +178,7 @@ static void evict_from(struct store_worker *worker, struct partition *partition,
                             .now_ms = env_now_ms(&store->env)};
     pthread_mutex_lock(&partition->file.lock);
     uint32_t count = choose(&choice);
-    if (visit)
-        add_visit(visit, &choice);
-    else
-        note_fruit(&choice);
+    add_visit(visit, &choice);
     pthread_mutex_unlock(&partition->file.lock);
     for (uint32_t i = 0; i < count; i++) {
         const struct candidate *candidate = &choice.best[i];
@@ -228,23 +214,40 @@ static struct partition *next_partition(struct store *store)
     return &store->partitions[turn % store->partition_count];
 }
 
-/* In all partitions from the next one on, in each once: other workers take turns meanwhile. */
-static void evict_runs(struct store_worker *worker, uint32_t size_class)
+static void evict_slots(struct store_worker *worker, struct partition *partition,
+                        uint32_t size_class)
+{
+    struct visit visit = {0};
+    evict_from(worker, partition, size_class, &visit);
+    pthread_mutex_lock(&partition->file.lock);
+    is_barren(&partition->eviction, size_class, &visit);
+    pthread_mutex_unlock(&partition->file.lock);
+}
+
+static bool is_over_memory(const struct store *store)
+{
+    return atomic_load_explicit(&store->over_memory, memory_order_relaxed);
+}
+
+/* Room that a key of any partition may give: a run, or memory (ANY_CLASS). In all partitions from
+ * the next one on, in each once: other workers take turns meanwhile. If room is wanted in memory
+ * and there is no candidate, no key can be evicted. */
+static void evict_anywhere(struct store_worker *worker, uint32_t size_class)
 {
     struct store *store = worker->store;
     struct visit visit = {0};
-    assert(size_class > FORMAT_RUN_CLASS && size_class <= FORMAT_RUN_CLASS + FORMAT_EXTENT_PAGES);
     uint32_t first = next_partition(store)->file.id;
     for (uint32_t i = 0; i < store->partition_count; i++) {
-        if (!may_begin(worker))
+        if (!may_begin(worker) || (size_class == ANY_CLASS && !is_over_memory(store)))
             return;
         evict_from(worker, &store->partitions[(first + i) % store->partition_count], size_class,
                    &visit);
     }
     pthread_mutex_lock(&store->extents.lock);
-    if (is_barren(&store->extents_eviction, size_class, &visit))
-        store->extents_eviction.barren_ms[room_number(size_class)] = env_clock_ms();
+    bool barren = is_barren(&store->extents_eviction, size_class, &visit);
     pthread_mutex_unlock(&store->extents.lock);
+    if (size_class == ANY_CLASS && (barren || visit.seen))
+        atomic_store(&store->eviction_exhausted, barren);
 }
 
 static void evict_large(struct store_worker *worker)
@@ -252,7 +255,7 @@ static void evict_large(struct store_worker *worker)
     struct store *store = worker->store;
     uint64_t wanted = take_wanted(&store->extents.lock, &store->extents_eviction);
     for (; wanted; wanted &= wanted - 1)
-        evict_runs(worker, FORMAT_RUN_CLASS + (uint32_t)__builtin_ctzll(wanted));
+        evict_anywhere(worker, FORMAT_RUN_CLASS + (uint32_t)__builtin_ctzll(wanted));
 }
 
 void evict_step(struct store_worker *worker)
@@ -264,12 +267,10 @@ void evict_step(struct store_worker *worker)
         struct partition *partition = &store->partitions[i];
         uint64_t wanted = take_wanted(&partition->file.lock, &partition->eviction);
         for (; wanted; wanted &= wanted - 1)
-            evict_from(worker, partition, (uint32_t)__builtin_ctzll(wanted), NULL);
+            evict_slots(worker, partition, (uint32_t)__builtin_ctzll(wanted));
     }
     if (may_begin(worker))
         evict_large(worker);
-    for (uint32_t i = 0; i < store->partition_count && may_begin(worker) &&
-                         atomic_load_explicit(&store->over_memory, memory_order_relaxed);
-         i++)
-        evict_from(worker, next_partition(store), ANY_CLASS, NULL);
+    if (is_over_memory(store))
+        evict_anywhere(worker, ANY_CLASS);
 }

@@ -76,8 +76,9 @@ struct database_count {
 /* Requests for room in a partition, or in the extents (evict.c). */
 struct eviction {
     uint64_t wanted;        /* size classes in which room is wanted, a bit each */
-    int64_t barren_ms[64];  /* by size class: when a search last found nothing to evict */
     uint64_t fruitless[64]; /* by size class: entries visited since the last evictable one */
+    int64_t search_ms[64];  /* when that began */
+    int64_t barren_ms[64];  /* when the last search that found nothing to evict began */
 };
 
 /* A hand for each class, that of runs included: two rounds of one are two looks at each entry. */

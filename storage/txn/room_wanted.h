@@ -4,8 +4,8 @@
 
 #include "storage/txn/engine.h"
 
-/* Requests room in a size class of the page file, whose lock is held. False: a search that ended
- * after `since_ms` (env_clock_ms) found nothing to evict. */
+/* Requests room in a size class of the page file, whose lock is held. False: a search that
+ * began after `since_ms` (env_clock_ms) found nothing to evict. */
 bool evict_for(struct store_worker *worker, struct page_file *file, uint32_t size_class,
                int64_t since_ms);
 /* Index and buffers leave too little memory for frames: makes all workers evict keys, if the policy

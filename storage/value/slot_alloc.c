@@ -17,8 +17,9 @@
 #include "storage/txn/load.h"
 #include "storage/value/free.h"
 
-#define ROOM_WAIT_MS 2000 /* after that a full disk is reported as full */
-#define FREE_LEAST 16u    /* slots or runs of a class to keep free */
+#define ROOM_WAIT_MS 2000   /* after that a full disk is reported as full */
+#define FREE_LEAST 16u      /* slots or runs of a class to keep free */
+#define SEARCH_AGAIN_MS 100 /* for those, after a search that found nothing to evict */
 
 /* Blank segments: when at most a sixteenth of all is left, bounded by these two, the maintenance
  * thread is asked for more. All partitions fill up at the same time, and it extends one file after
@@ -100,7 +101,7 @@ static void keep_some(struct store_txn *txn, struct page_file *file, uint32_t si
 {
     if (atomic_load_explicit(&txn->store->full, memory_order_relaxed) &&
         file->classes[size_class].free_count < FREE_LEAST && file->blank_count == 0)
-        evict_for(txn->worker, file, size_class, INT64_MAX);
+        evict_for(txn->worker, file, size_class, env_clock_ms() - SEARCH_AGAIN_MS);
 }
 
 /* Takes a slot that is larger than needed rather than none. */

@@ -289,9 +289,23 @@ fault("one-hand-for-all", "storage/maintenance/evict.c",
       by=[EVICT])
 fault("runs-never-barren", "storage/maintenance/evict.c",
       "a large value that no eviction makes room for is refused only when patience ends",
-      ("if (is_barren(&store->extents_eviction, size_class, &visit))",
-       "if (is_barren(&store->extents_eviction, size_class, &visit) && false)"),
+      ("if (*fruitless <= 2 * visit->entries + BATCH)",
+       "if (eviction == NULL || size_class > FORMAT_RUN_CLASS || *fruitless <= 2 * visit->entries + BATCH)"),
       by=[EVICT])
+fault("search-of-an-earlier-wait", "storage/maintenance/evict.c",
+      "a write is refused by the end of a search that has begun before it",
+      ("eviction->barren_ms[number] = eviction->search_ms[number];",
+       "eviction->barren_ms[number] = env_clock_ms();"),
+      by=[EVICT])
+fault("memory-by-one-partition", "storage/maintenance/evict.c",
+      "writes are refused because one partition has no key to evict",
+      ("if (size_class == ANY_CLASS && (barren || visit.seen)) atomic_store(&store->eviction_exhausted, barren);",
+       "if (size_class == ANY_CLASS) atomic_store(&store->eviction_exhausted, true);"),
+      by=[EVICT])
+fault("unwanted-commit", "storage/exec/request.c",
+      "a commit that has waited goes on though its client was killed meanwhile",
+      ("if (txn->phase == TXN_COMMIT && !is_wanted(txn))", "if (txn->phase == TXN_COMMIT && !is_wanted(txn) && false)"),
+      by=[LARGE])
 
 # ---- the cache ----
 

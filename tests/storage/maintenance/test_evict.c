@@ -280,6 +280,80 @@ static void every_class_has_a_hand(void **state)
     finish(&rig, medium, &account);
 }
 
+static void search(struct rig *rig, uint64_t classes)
+{
+    struct partition *partition = &rig->store->partitions[0];
+    pthread_mutex_lock(&partition->file.lock);
+    partition->eviction.wanted = classes;
+    pthread_mutex_unlock(&partition->file.lock);
+    evict_step(rig->workers[0]);
+    rig_run(rig, 5);
+}
+
+/* A search without candidates was given up halfway, because its room was not needed any more. */
+static void a_search_begins_with_the_wait(void **state)
+{
+    (void)state;
+    for (uint32_t before = 7; before <= 10; before++) { /* the first ends after 5 */
+        struct account account;
+        struct medium *medium;
+        struct rig rig;
+        uint32_t early = 0, size_class = format_class_for(1000);
+        rig_defaults(&rig);
+        rig.options.partition_count = 1;
+        open_with(&rig, &medium, STORE_EVICT_LRU, true, &account);
+        for (uint32_t i = 0; i < MANY; i++)
+            must(put(&rig, "small", i, 10, 0) == STORE_OK, "put");
+        for (uint32_t i = 0; i < before; i++)
+            search(&rig, room_bit(size_class));
+        for (uint32_t i = 0; i < 5; i++)
+            put_early(&rig, &early, 900);
+        int64_t since = env_clock_ms();
+        rig_run(&rig, 20); /* so that times differ */
+        for (uint32_t i = 0; i < 8 && account.evicted == 0; i++) {
+            search(&rig, room_bit(size_class));
+            must(account.evicted > 0 ||
+                     rig.store->partitions[0].eviction.barren_ms[room_number(size_class)] <= since,
+                 "given up after %u searches, though keys may go", before);
+        }
+        must(account.evicted > 0, "nothing was found to evict");
+        finish(&rig, medium, &account);
+    }
+}
+
+/* The keys that may go are all in one of several partitions. */
+static void memory_is_not_refused_while_a_key_may_go(void **state)
+{
+    (void)state;
+    struct account account;
+    struct medium *medium;
+    struct rig rig;
+    uint32_t early = 0;
+    start(&rig, &medium, STORE_EVICT_LRU, true, &account);
+    for (uint32_t i = 0; i < 500; i++)
+        must(put(&rig, "lasting", i, 10, 0) == STORE_OK, "put");
+    for (uint32_t i = 0; i < 40; i++)
+        put_early(&rig, &early, 10);
+    uint32_t steps = 0;
+    for (; steps < 500 && account.evicted < 40; steps++) {
+        atomic_store(&rig.store->over_memory, true);
+        evict_step(rig.workers[0]);
+        must(!store_is_over_memory(rig.store), "refused after %u steps and %llu evictions", steps,
+             (unsigned long long)account.evicted);
+        rig_run(&rig, 5);
+    }
+    must(account.evicted == 40 && account.lasting == 0, "%llu evicted, %llu without expiry",
+         (unsigned long long)account.evicted, (unsigned long long)account.lasting);
+    bool is_refused = false;
+    for (uint32_t i = 0; i < 10 && !is_refused; i++) {
+        atomic_store(&rig.store->over_memory, true);
+        evict_step(rig.workers[0]);
+        is_refused = atomic_load(&rig.store->eviction_exhausted);
+    }
+    must(is_refused, "no key may go, and writes are not refused");
+    finish(&rig, medium, &account);
+}
+
 /* A large value is refused after two rounds over the keys, and not when patience ends: a request
  * that waits for room is counted as throttled every few milliseconds. */
 static void large_values_are_refused_at_once(void **state)
@@ -543,6 +617,8 @@ int main(void)
         cmocka_unit_test(nothing_may_go),
         cmocka_unit_test(what_may_go_since_then_goes),
         cmocka_unit_test(every_class_has_a_hand),
+        cmocka_unit_test(a_search_begins_with_the_wait),
+        cmocka_unit_test(memory_is_not_refused_while_a_key_may_go),
         cmocka_unit_test(large_values_are_refused_at_once),
         cmocka_unit_test(large_values_go_for_large_ones),
         cmocka_unit_test(those_in_the_way_are_passed_over),
