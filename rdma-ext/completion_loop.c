@@ -294,9 +294,14 @@ void rdma_give_up_window(struct rdma_channel *channel)
     bind_completed(channel, false);
 }
 
+/* A place is not given away while its channel has requests to complete: the drain, which completes
+ * last, has been seen before the queue pair is destroyed, or the queues have failed, and are not
+ * polled again before new ones replace them. */
 static void send_completed(struct rdma_worker *worker, const struct ibv_wc *completion)
 {
+    assert(WR_PLACE(completion->wr_id) < worker->service->max_channels);
     struct rdma_channel *channel = worker->channels[WR_PLACE(completion->wr_id)];
+    assert(channel != NULL);
     if ((completion->wr_id & WR_BIND) != 0) {
         bind_completed(channel, completion->status == IBV_WC_SUCCESS);
         return;

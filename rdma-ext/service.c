@@ -28,6 +28,7 @@
 #include "rdma-ext/completion_loop.h"
 
 #define LOOK_NS 1000000000
+#define SPARE_CHANNELS 16
 
 /* ---- jobs ---- */
 
@@ -105,12 +106,21 @@ static void *help(void *arg)
 
 /* ---- life ---- */
 
-/* Limits the channels to the room in the device's queues. */
-static void set_limits(struct rdma_service *service, const struct rdma_options *options)
+/* How many channels fit into a queue of the device, if each takes that many entries. The receives
+ * of two more chunks take the room of SPARE_CHANNELS. */
+static uint32_t channels_in(int entries, uint32_t of_channel)
+{
+    uint32_t channels = entries > 0 ? (uint32_t)entries / of_channel : 0;
+    return channels > SPARE_CHANNELS ? channels - SPARE_CHANNELS : 0;
+}
+
+/* Limits the channels to the room in the device's queues. False: there is none. */
+static bool set_limits(struct rdma_service *service, const struct rdma_options *options,
+                       char message[RDMA_ERROR_MAX])
 {
     const struct rdma_device *device = &service->device;
-    uint32_t by_completions = (uint32_t)device->max_cqe / (2 * CREDITS + RDMA_LINK_SLOTS + 1) - 16;
-    uint32_t by_receives = (uint32_t)device->max_srq_wr / CREDITS - 16;
+    uint32_t by_completions = channels_in(device->max_cqe, 2 * CREDITS + RDMA_LINK_SLOTS + 1);
+    uint32_t by_receives = channels_in(device->max_srq_wr, CREDITS);
     service->max_channels = options->max_channels;
     if (service->max_channels > by_completions)
         service->max_channels = by_completions;
@@ -118,6 +128,10 @@ static void set_limits(struct rdma_service *service, const struct rdma_options *
         service->max_channels = by_receives;
     service->chunks_max = service->max_channels / CHUNK_CHANNELS + 2;
     service->max_held_bytes = options->max_client_bytes;
+    snprintf(message, RDMA_ERROR_MAX,
+             "the device's queues are too short: %d completions, %d shared receives",
+             device->max_cqe, device->max_srq_wr);
+    return by_completions > 0 && by_receives > 0;
 }
 
 void rdma_service_free(struct rdma_service *service)
@@ -158,7 +172,8 @@ static struct rdma_service *new_service(struct rdma_devices *devices)
 static bool begin(struct rdma_service *service, char message[RDMA_ERROR_MAX])
 {
     int events = service->device.context->async_fd;
-    set_limits(service, &service->devices->options);
+    if (!set_limits(service, &service->devices->options, message))
+        return false;
     memcpy(service->gids[0], service->device.gid.raw, sizeof service->gids[0]);
     service->gid_count = 1;
     rdma_look_at_gids(service);

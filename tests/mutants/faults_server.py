@@ -367,6 +367,10 @@ fault("failed-device-opened-again", "rdma-ext/devices.c",
       "a device that has failed is opened again and again",
       ("return is_failed(devices, name, index) || used", "return used"),
       by=["test_rdma_devices"])
+fault("short-queues-taken", "rdma-ext/service.c",
+      "a device whose queues have no room for a channel is opened",
+      ("return by_completions > 0 && by_receives > 0;", "return true;"),
+      by=["test_rdma_service"])
 fault("device-freed-unheard", "rdma-ext/watch.c",
       "a device's queues are freed while a worker still has messages about them",
       ("else end(service);", "else { end(service); drop(devices, i); }"),

@@ -25,6 +25,7 @@
 /* ---- in place of the rest ---- */
 
 static struct ibv_context context;
+static int completions = 65536, receives = 65536; /* the most that the device has */
 
 bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
                       char message[RDMA_MESSAGE_MAX])
@@ -32,8 +33,11 @@ bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choi
     (void)choice;
     (void)message;
     context.async_fd = eventfd(0, EFD_NONBLOCK);
-    *device = (struct rdma_device){
-        .context = &context, .name = "device", .port = 1, .max_cqe = 65536, .max_srq_wr = 65536};
+    *device = (struct rdma_device){.context = &context,
+                                   .name = "device",
+                                   .port = 1,
+                                   .max_cqe = completions,
+                                   .max_srq_wr = receives};
     return context.async_fd >= 0;
 }
 
@@ -170,10 +174,42 @@ static void no_job_is_lost(void **state)
     rdma_service_free(service);
 }
 
+/* With queues that have no room for a channel the device is of no use, and is not opened. */
+static void short_queues_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        int completions, receives;
+        bool is_enough;
+    } cases[] = {{0, 65536, false},  {100, 65536, false},  {49 * 16, 65536, false},
+                 {65536, 1, false},  {65536, 128, false},  {49 * 17, 136, true},
+                 {-1, 65536, false}, {49 * 17, 135, false}};
+    const struct rdma_options options = {.device = "", .gid_index = -1, .max_channels = 16};
+    const struct rdma_choice choice = {.gid_index = -1};
+    static struct rdma_devices devices;
+    devices.options = options;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char message[RDMA_ERROR_MAX] = "";
+        completions = cases[i].completions;
+        receives = cases[i].receives;
+        struct rdma_service *service = rdma_service_open(&devices, &choice, message);
+        assert_int_equal(service != NULL, cases[i].is_enough);
+        if (service == NULL) {
+            assert_non_null(strstr(message, "queues are too short"));
+            continue;
+        }
+        assert_int_equal(service->max_channels, 1);
+        rdma_service_halt(service);
+        rdma_service_free(service);
+    }
+    completions = receives = 65536;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_job_is_lost),
+        cmocka_unit_test(short_queues_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
