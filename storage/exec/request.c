@@ -75,8 +75,26 @@ static void store_lock_try(struct store *store, struct store_worker *from)
         request_wake(head, from);
 }
 
-/* The exclusive request is finished, and all partitions' locks are held: admits the requests queued
- * after it in order, up to the next exclusive one. */
+/* Takes the requests with keys out of the queue, in order; the exclusive ones stay. */
+static struct store_txn *store_lock_admit(struct store *store)
+{
+    struct store_txn *next = store->store_lock, *admitted = NULL, *last = NULL;
+    store->store_lock = store->store_lock_last = NULL;
+    for (struct store_txn *txn; (txn = next) != NULL;) {
+        next = txn->next;
+        if (txn->request->scope == STORE_SCOPE_ALL) {
+            wait_append(&store->store_lock, &store->store_lock_last, txn);
+            continue;
+        }
+        wait_append(&admitted, &last, txn);
+        atomic_fetch_sub_explicit(&store->store_lock_count, 1, memory_order_relaxed);
+    }
+    return admitted;
+}
+
+/* The exclusive request is finished, and all partitions' locks are held. Admits all requests with
+ * keys, also those behind other exclusive ones: each waits for one exclusive run at most, however
+ * many are queued. The next exclusive request waits for these, and for none that arrives later. */
 static void store_lock_open(struct store *store, struct store_worker *from)
 {
     pthread_mutex_lock(&store->store_lock_mutex);
@@ -84,16 +102,7 @@ static void store_lock_open(struct store *store, struct store_worker *from)
            atomic_load_explicit(&store->store_lock_count, memory_order_relaxed) > 0);
     store->store_lock_holder = NULL;
     atomic_fetch_sub_explicit(&store->store_lock_count, 1, memory_order_relaxed);
-    struct store_txn *admitted = store->store_lock, *last = NULL;
-    while (store->store_lock && store->store_lock->request->scope != STORE_SCOPE_ALL) {
-        last = store->store_lock;
-        store->store_lock = last->next;
-        atomic_fetch_sub_explicit(&store->store_lock_count, 1, memory_order_relaxed);
-    }
-    if (last)
-        last->next = NULL;
-    else
-        admitted = NULL;
+    struct store_txn *admitted = store_lock_admit(store);
     pthread_mutex_unlock(&store->store_lock_mutex);
     while (admitted) {
         struct store_txn *txn = admitted;

@@ -250,6 +250,11 @@ fault("own-key-lock-in-the-way", "storage/txn/key_locks.c",
       "a transaction that names a key twice waits for itself",
       ("return first->txn == key_lock->txn ||", "return first == key_lock ||"),
       by=[STALLS])
+fault("exclusive-requests-in-a-row", "storage/exec/request.c",
+      "a request with keys waits for all requests on the whole store that are queued before it",
+      ("if (txn->request->scope == STORE_SCOPE_ALL) { wait_append(&store->store_lock,",
+       "if (store->store_lock || txn->request->scope == STORE_SCOPE_ALL) { wait_append(&store->store_lock,"),
+      by=["test_store_lock"])
 fault("pause-without-key-locks", "storage/exec/request.c",
       "a run that pauses lets others at its keys",
       ("if (!hold_place(txn)) return false;", ""),
