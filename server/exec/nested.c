@@ -234,7 +234,7 @@ void nested_calls_begin(struct call *outer)
     nested_calls->slow_bytes = 0;
     if (nested_calls->replies.bytes > 0)
         collected_set(&nested_calls->replies, 0);
-    nested_calls->error_is_counted = nested_calls->defers = false;
+    nested_calls->error_is_counted = nested_calls->defers = nested_calls->has_effects = false;
     drop_args(nested_calls); /* of a run whose writes were discarded */
     if (storage_checks_enabled())
         nested_calls_check(nested_calls);
@@ -611,18 +611,28 @@ static bool count_kept(struct nested *nested)
     return collected_set(&nested->collected, nested->kept_len);
 }
 
-/* Keeps the reply of a stepwise walk, which must not start anew because a later command has to
- * wait. False: the replies kept have become too large. */
+/* Whether its reply is all there is to be repeated. Monitors see a script's commands as they run.
+ */
+static bool only_reads(const struct call *call)
+{
+    const struct nested_calls *inner = call->nested_calls;
+    if (inner != NULL)
+        return !inner->has_effects && !monitor_any(call->server);
+    return (call->command->flags & CMD_READONLY) != 0;
+}
+
+/* Keeps the reply of a stepwise walk or a script, which must not start anew each time a later
+ * command has to wait. False: the replies kept have become too large. */
 static bool keep_reply(struct nested *nested, size_t start, uint32_t reader_count)
 {
     struct call *call = &nested->call;
-    bool is_read = (call->command->flags & CMD_READONLY) != 0;
-    if (call->progress == NULL || !is_read || nested->kept != NULL ||
+    if (call->progress == NULL || !only_reads(call) || nested->kept != NULL ||
         request_of_call(call)->reader_count != reader_count)
         return true;
     assert(call->reply->len >= start);
     size_t len = call->reply->len - start;
-    nested->kept = len > 0 ? malloc(len) : NULL;
+    bool may_be_long = (call->command->flags & CMD_READONLY) != 0;
+    nested->kept = len > 0 && (may_be_long || len <= KEPT_SHORT) ? malloc(len) : NULL;
     if (nested->kept == NULL)
         return true;
     nested->kept_len = len;

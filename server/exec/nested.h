@@ -43,7 +43,7 @@ struct nested {
     uint64_t path;              /* of the writes before it, when it last ran (written.h) */
     bool has_run;               /* or is deferred, and will run */
     bool is_ended;              /* in this run or an earlier one */
-    char *kept;      /* the reply of a stepwise walk, so that it is not repeated; or NULL */
+    char *kept;      /* the reply of a walk in steps or a script that is not repeated; or NULL */
     size_t kept_len; /* if short, it is counted in `bytes`, */
     struct collected collected; /* otherwise here */
     bool is_deferred;
@@ -73,6 +73,7 @@ struct nested_calls {
     uint64_t began_nsec; /* a script: its first run */
     bool is_checked;     /* EXEC: the watched keys have been checked */
     bool has_begun;
+    bool has_effects;      /* a script: this run has done more than read */
     bool error_is_counted; /* a script: its error reply comes from one of its commands */
     bool wait_is_counted;  /* EXEC: as part of its first command's time */
     uint32_t db;           /* the session's, at the beginning */

@@ -104,6 +104,8 @@ static const char *run_command(lua_State *lua, size_t argc)
         nested_calls_refuse(outer->nested_calls, command, "-ERR");
         return problem;
     }
+    if ((command->flags & CMD_READONLY) == 0 || has_effect(command))
+        outer->nested_calls->has_effects = true;
     struct store_mark mark;
     store_mark(outer->txn, &mark);
     struct nested *nested = script_note_commands(state, outer)
@@ -254,6 +256,7 @@ static int redis_log(lua_State *lua)
             resp_raw(line, " ", 1);
         resp_raw(line, text, len < LOG_LINE_MAX ? len : LOG_LINE_MAX);
     }
+    state->call->nested_calls->has_effects = true;
     if (!effects_log(state->call->effects, (enum config_loglevel)level,
                      (struct resp_slice){line->data, line->len}))
         return luaL_error(lua, "not enough memory");

@@ -198,6 +198,14 @@ fault("walk-of-another-run", "server/exec/nested.c",
       "a script's call goes on where it was, though others have written before it",
       ("bool is_other = path != nested->path && (", "bool is_other = false && ("),
       by=["test_script.py::test_what_a_walk_has_found_is_of_its_own_run"])
+fault("script-of-exec-repeated", "server/exec/nested.c",
+      "a script that has ended runs again in each step of a walk after it in EXEC",
+      ("return !inner->has_effects && !monitor_any(call->server);", "return false;"),
+      by=["test_multi.py::test_a_script_that_only_reads_runs_once_beside_a_walk_in_steps"])
+fault("effects-of-a-kept-script-lost", "server/script/script_redis.c",
+      "the effects of a script in EXEC are lost when a command after it has to wait",
+      ("if ((command->flags & CMD_READONLY) == 0 || has_effect(command))", "if (false)"),
+      by=["test_multi.py::test_a_script_with_effects_before_a_walk_in_steps"])
 fault("watch-checked-once", "server/exec/executor.c",
       "what a transaction has found holds for the next one, that locks all keys",
       ("nested_calls_begin_anew(request->call.nested_calls);", ";"),

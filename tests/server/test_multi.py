@@ -675,3 +675,55 @@ def test_many_changes_of_one_long_value(server):
             work.append(processor_seconds(server) - before)
             assert raw.call("GET", "value") == b"$%d\r\n%s\r\n" % (length, bytes(expected))
     assert work[1] < 5 * work[0] + 0.3, work
+
+
+COUNTS_LONG = "local n = 0 for i = 1, 10000000 do n = n + 1 end "
+
+
+@pytest.mark.parametrize("script, keys", [
+    (COUNTS_LONG + "return n", []),
+    (COUNTS_LONG + "return redis.call('LLEN', KEYS[1])", ["walked"]),
+])
+def test_a_script_that_only_reads_runs_once_beside_a_walk_in_steps(server, script, keys):
+    """The walk begins anew in each of its steps, and the script before it does not."""
+    with server.raw() as raw:
+        for at in range(0, 200_000, 10_000):
+            raw.call("RPUSH", "walked", *range(at, at + 10_000))
+        work = []
+        for commands in ([("EVAL", script, len(keys), *keys)], [("SORT", "walked", "LIMIT", 0, 1)]):
+            before = processor_seconds(server)
+            run(raw, *commands)
+            work.append(processor_seconds(server) - before)
+        before = processor_seconds(server)
+        reply = run(raw, ("EVAL", script, len(keys), *keys), ("SORT", "walked", "LIMIT", 0, 1))
+        both = processor_seconds(server) - before
+    assert reply == b"*2\r\n:%d\r\n*1\r\n$1\r\n0\r\n" % (200_000 if keys else 10_000_000)
+    assert both < 4 * sum(work) + 0.3, (work, both)
+
+
+def test_a_script_with_effects_before_a_walk_in_steps(server):
+    """It runs again with each step, and its effects are there once."""
+    walk = ("SORT", "walked", "LIMIT", 0, 1)
+    with server.raw() as raw, server.raw() as subscriber:
+        raw.call("RPUSH", "walked", *range(50_000))
+        assert subscriber.call("SUBSCRIBE", "news").startswith(b"*3\r\n")
+        reply = run(raw, ("EVAL", "redis.call('INCR', KEYS[1]) return 7", "1", "counter"), walk,
+                    ("EVAL", "redis.call('PUBLISH', 'news', 'x') return 8", "0"), walk,
+                    ("GET", "counter"))
+        first = b"*1\r\n$1\r\n0\r\n"
+        assert reply == b"*5\r\n:7\r\n" + first + b":8\r\n" + first + b"$1\r\n1\r\n"
+        raw.call("PUBLISH", "news", "end")
+        for text in (b"x", b"end"):
+            assert subscriber.reply() == b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$%d\r\n%s\r\n" % (len(text), text)
+
+
+def test_a_script_sees_what_was_written_before_it_in_the_transaction(server):
+    """Its kept reply is of the state that EXEC's commands before it have made."""
+    read = ("EVAL", "return redis.call('GET', KEYS[1])", "1", "k")
+    with server.raw() as raw:
+        raw.call("RPUSH", "walked", *range(50_000))
+        raw.call("SET", "k", "old")
+        walk = ("SORT", "walked", "LIMIT", 0, 1)
+        reply = run(raw, read, ("SET", "k", "new"), read, walk, ("APPEND", "k", "er"), read, walk)
+    first = b"*1\r\n$1\r\n0\r\n"
+    assert reply == (b"*7\r\n$3\r\nold\r\n" + OK + b"$3\r\nnew\r\n" + first + b":5\r\n$5\r\nnewer\r\n" + first)
