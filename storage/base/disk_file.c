@@ -88,6 +88,17 @@ static uint64_t file_size(struct disk_file *file)
     return fstat(file->fd, &status) == 0 ? (uint64_t)status.st_size : 0;
 }
 
+static int allocate(struct disk_file *file, uint64_t from, uint64_t to)
+{
+    int error = 0;
+    do
+        error = posix_fallocate(file->fd, (off_t)from, (off_t)(to - from));
+    while (error == EINTR);
+    if (error && ftruncate(file->fd, (off_t)from) != 0)
+        return errno;
+    return error;
+}
+
 /* Zeros are written, not only allocated: then a later write in place does not change the file
  * system's metadata, and a flush of it costs no more than the device's flush. */
 static int file_extend(struct disk_file *file, uint64_t to)
@@ -97,9 +108,7 @@ static int file_extend(struct disk_file *file, uint64_t to)
     if (!zeros)
         return ENOMEM;
     memset(zeros, 0, EXTEND_STEP);
-    int error = from < to ? posix_fallocate(file->fd, (off_t)from, (off_t)(to - from)) : 0;
-    if (error && ftruncate(file->fd, (off_t)from) != 0)
-        error = errno;
+    int error = from < to ? allocate(file, from, to) : 0;
     while (!error && from < to) {
         size_t len = to - from < EXTEND_STEP ? to - from : EXTEND_STEP;
         ssize_t n = pwrite(file->fd, zeros, len, (off_t)from);
@@ -109,7 +118,7 @@ static int file_extend(struct disk_file *file, uint64_t to)
             error = n == 0 ? EIO : errno;
     }
     if (!error && fsync(file->fd) != 0)
-        error = errno;
+        error = EIO; /* whatever the reason: no lack of room is an excuse for it */
     free(zeros);
     return error;
 }

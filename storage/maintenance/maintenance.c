@@ -87,6 +87,11 @@ static void note_room(struct store *store)
         env_log(&store->env, STORE_LOG_NOTICE, "There is room for more data again");
 }
 
+static bool is_of_room(int error)
+{
+    return error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
+}
+
 static void grow(struct store *store, struct page_file *file)
 {
     uint32_t count = growth(store, file);
@@ -94,6 +99,10 @@ static void grow(struct store *store, struct page_file *file)
     int error = count
                     ? store->disk->ops->extend(file->file, before + (uint64_t)count * SEGMENT_BYTES)
                     : ENOSPC;
+    if (error && !is_of_room(error)) { /* its flush may have been that of earlier writes, too */
+        env_fail(&store->env, "extending a file", error);
+        return;
+    }
     uint64_t after = store->disk->ops->size(file->file) / SEGMENT_BYTES * SEGMENT_BYTES;
     pthread_mutex_lock(&file->lock);
     assert(after >= before && after / SEGMENT_BYTES >= file->segment_count);

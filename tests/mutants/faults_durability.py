@@ -53,6 +53,10 @@ fault("group-checksum-unchecked", "storage/recovery/redo.c",
       "a torn group is recovered",
       ("return sum == (*group)->checksum &&", "return"),
       by=[CUTS, POWERCUT])
+fault("failed-flush-is-lack-of-room", "storage/maintenance/maintenance.c",
+      "the error of a flush is dropped if it comes while a file grows",
+      ("if (error && !is_of_room(error))", "if (false)"),
+      by=[FAULTS])
 # Of epoch and chain each would do: a start begins its chain with a random number.
 fault("history-ignored", "storage/recovery/redo.c",
       "groups of a history that was given up are followed",

@@ -342,7 +342,7 @@ static int extend_locked(struct medium *medium, struct stored_file *file, uint64
         error = ENOSPC;
         medium_lengthen(file, file->size + left / SEGMENT * SEGMENT);
     }
-    if (!error)
+    if (!error || error == EIO) /* which its last step meets, the flush */
         medium_lengthen(file, to);
     return error;
 }
