@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "storage/exec/change.h"
 #include "storage/txn/txn_memory.h"
 #include "storage/txn/wait.h"
 #include "storage/value/lookup.h"
@@ -289,14 +290,28 @@ static enum store_result add_write(struct store_txn *txn, const struct write *wr
     return STORE_OK;
 }
 
+/* Sums the partitions' counts. With the locks of all partitions, so that no commit is counted in
+ * part, or without being part of `shown`; a transaction that holds locks already may not wait for
+ * others. */
+static struct store_db_stats sum_counts(struct store_txn *txn, uint32_t place)
+{
+    struct store_db_stats sum = {0};
+    bool holds_none = txn->locked[0] == 0 && txn->locked[1] == 0;
+    if (holds_none)
+        change_lock_all(txn->store);
+    if (place < STORE_DB_COUNT)
+        sum = store_db_stats(txn->store, place);
+    txn->shown = atomic_load_explicit(&txn->store->journal.appended, memory_order_acquire);
+    if (holds_none)
+        change_unlock_all(txn->store);
+    return sum;
+}
+
 enum store_result store_txn_db_stats(struct store_txn *txn, uint32_t db,
                                      struct store_db_stats *stats)
 {
     uint32_t place = databases_place(txn, db);
-    *stats = (struct store_db_stats){0};
-    if (place < STORE_DB_COUNT)
-        *stats = store_db_stats(txn->store, place);
-    txn->shown = atomic_load_explicit(&txn->store->journal.appended, memory_order_acquire);
+    *stats = sum_counts(txn, place);
     enum store_result waits = STORE_OK;
     for (uint32_t i = 0; i < txn->write_count; i++) {
         if (txn->writes[i].place != place)

@@ -573,6 +573,26 @@ def test_watchers_of_flushed_and_swapped_databases(server):
     at_once(writer, watcher, watcher)
 
 
+def test_a_count_of_keys_sees_whole_transactions_only(server):
+    names = [f"k{i}" for i in range(3000)]
+
+    def writer(stop):
+        with server.raw() as raw:
+            while not stop.is_set():
+                raw.call("MSET", *[word for name in names for word in (name, "1")])
+                raw.call("SWAPDB", "0", "1")
+                raw.call("MSET", *[word for name in names for word in (name, "1")])
+                raw.call("FLUSHALL")
+
+    def counter(stop):
+        with server.raw() as raw:
+            while not stop.is_set():
+                count = raw.call("DBSIZE")
+                assert count in (b":0\r\n", b":3000\r\n"), count
+
+    at_once(writer, counter, counter)
+
+
 @pytest.mark.parametrize("after", ["PING", "DEL k", "PEXPIREAT k 1", "SET k v"])
 def test_a_key_that_a_swap_has_brought_is_a_change(raw, after):
     """Whatever becomes of it afterwards."""
