@@ -453,23 +453,19 @@ static void check_store(struct check *check)
     free(check->keys.at);
 }
 
-enum store_result store_check(const char *directory,
-                              void (*log)(void *arg, enum store_log_level level, const char *line),
-                              void *log_arg, struct store_check *found,
-                              char message[STORE_MESSAGE_MAX])
+enum store_result check_disk(struct disk *disk,
+                             void (*log)(void *arg, enum store_log_level level, const char *line),
+                             void *log_arg, struct store_check *found,
+                             char message[STORE_MESSAGE_MAX])
 {
     struct check check = {.found = found, .log = log, .log_arg = log_arg};
-    struct store_options options = {.directory = directory,
-                                    .worker_count = 1,
+    struct store_options options = {.worker_count = 1,
                                     .sync = STORE_SYNC_NO,
                                     .scans = true,
                                     .log = count_warning,
                                     .log_arg = &check};
-    struct disk *disk;
     *found = (struct store_check){0};
-    enum store_result result = disk_open_readonly(directory, &disk, message);
-    if (result == STORE_OK)
-        result = engine_recover_on(disk, &options, &check.store, message);
+    enum store_result result = engine_recover_on(disk, &options, &check.store, message);
     if (result != STORE_OK)
         return result;
     check_store(&check);
@@ -478,4 +474,15 @@ enum store_result store_check(const char *directory,
         snprintf(message, STORE_MESSAGE_MAX, "The check was not completed: %s",
                  check.result == STORE_IO ? "a file cannot be read" : "out of memory");
     return check.result;
+}
+
+enum store_result store_check(const char *directory,
+                              void (*log)(void *arg, enum store_log_level level, const char *line),
+                              void *log_arg, struct store_check *found,
+                              char message[STORE_MESSAGE_MAX])
+{
+    struct disk *disk;
+    *found = (struct store_check){0};
+    enum store_result result = disk_open_readonly(directory, &disk, message);
+    return result == STORE_OK ? check_disk(disk, log, log_arg, found, message) : result;
 }

@@ -40,4 +40,9 @@ struct check {
     void *log_arg;
 };
 
+/* store_check of the files on a disk, which it frees. */
+STORE_MUST_CHECK enum store_result
+check_disk(struct disk *disk, void (*log)(void *arg, enum store_log_level level, const char *line),
+           void *log_arg, struct store_check *found, char message[STORE_MESSAGE_MAX]);
+
 #endif

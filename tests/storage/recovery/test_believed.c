@@ -3,6 +3,7 @@
  * with a reason; what is spoiled may be lost. But nothing else happens: what is written afterwards
  * stays, and vellum-check gets to its end. VELLUM_TRIALS says how often for each structure. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +16,8 @@
 #include <cmocka.h>
 
 #include "storage/format/format.h"
+#include "storage/recovery/check.h"
+#include "tests/storage/fault_disk.h"
 #include "tests/storage/spoil.h"
 #include "tests/storage/tree_job.h"
 
@@ -220,6 +223,21 @@ static void log_nothing(void *arg, enum store_log_level level, const char *line)
     (void)line;
 }
 
+static void judge_check(enum store_result result, const char *message)
+{
+    must(result == STORE_OK || strlen(message) > 10, "%s: no reason for %d", doing, result);
+}
+
+/* As vellum-check, without a directory. */
+static void check_medium(const struct medium *medium)
+{
+    char message[STORE_MESSAGE_MAX] = "";
+    struct store_check found;
+    struct medium *copy = medium_copy(medium);
+    judge_check(check_disk(medium_disk(copy), log_nothing, NULL, &found, message), message);
+    medium_free(copy);
+}
+
 /* The medium's files, for vellum-check. */
 static void check_directory(struct medium *medium)
 {
@@ -243,7 +261,7 @@ static void check_directory(struct medium *medium)
         close(fd);
     }
     enum store_result result = store_check(path, log_nothing, NULL, &found, message);
-    must(result == STORE_OK || strlen(message) > 10, "%s: no reason for %d", doing, result);
+    judge_check(result, message);
     scratch_remove(path);
 }
 
@@ -314,8 +332,10 @@ static void try_once(struct rig *rig, struct rng *rng, const struct medium *whol
             text[0] = 0;
     snprintf(doing, sizeof doing, "%u spoiled, the last: %s\n", most, text);
     alarm(TRIAL_SECONDS);
-    if (SIZES_ARE_TINY || rng_chance(rng, 20))
+    if (rng_chance(rng, SIZES_ARE_TINY ? 5 : 20))
         check_directory(medium);
+    else if (SIZES_ARE_TINY)
+        check_medium(medium);
     /* An index checkpoint stands for the headers, and for who names a run: they are not read. */
     rig->options.scans = kind == SPOIL_SEGMENT || kind == SPOIL_TWIN ||
                          (live == live_on && kind != SPOIL_INDEX && rng_chance(rng, 50));
@@ -378,5 +398,8 @@ int main(void)
         cmocka_unit_test(indexes),
         cmocka_unit_test(two_that_name_one),
     };
+    /* Every trial needs the same memory again: the system would zero it each time. */
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
