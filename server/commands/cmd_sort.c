@@ -7,6 +7,7 @@
 #include "server/commands/commands.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -349,7 +350,8 @@ static void reverse(struct sort_table *table)
     }
 }
 
-/* Like strtod(), up to a zero byte or the end, as in Redis; an empty text is 0. */
+/* Like strtod(), up to a zero byte or the end, as in Redis; an empty text is 0. Numbers beyond the
+ * range of a double are refused. */
 static bool read_weight(struct call *call, struct resp_slice text, double *number)
 {
     char room[128], *copy = room, *end;
@@ -360,8 +362,9 @@ static bool read_weight(struct call *call, struct resp_slice text, double *numbe
         return false;
     memcpy(copy, text.data, len);
     copy[len] = '\0';
+    errno = 0;
     *number = strtod(copy, &end);
-    return *end == '\0' && !isnan(*number);
+    return *end == '\0' && errno != ERANGE && !isnan(*number);
 }
 
 /* STORE_ANSWERED: the weight is not a number. */

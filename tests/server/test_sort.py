@@ -61,6 +61,18 @@ def test_weights_are_numbers_up_to_a_zero_byte(client):
         client.sort("l", by="w*")
 
 
+@pytest.mark.parametrize("weight", ["1e400", "-1e400", "1e-400", "nan"])
+def test_weights_beyond_a_double_are_refused(client, weight):
+    client.rpush("l", "1", weight)
+    with pytest.raises(redis.ResponseError, match="can't be converted into double"):
+        client.sort("l")
+
+
+def test_infinity_is_a_weight(client):
+    client.rpush("l", "1", "inf", "-inf", "")
+    assert client.sort("l") == [b"-inf", b"", b"1", b"inf"]
+
+
 @pytest.mark.parametrize("count", [1, 1024, 1025, 3000, 30000])
 def test_many_are_sorted_in_steps(client, count):
     """In runs, and runs of runs; alike ones come in one order."""
