@@ -161,6 +161,7 @@ SERVER_SRC := \
 	server/exec/blocked.c \
 	server/exec/executor.c \
 	server/exec/collector.c \
+	server/exec/declared_keys.c \
 	server/exec/long_run.c \
 	server/exec/keyspace.c \
 	server/exec/read_ahead.c \

@@ -95,6 +95,7 @@ void nested_calls_free(struct nested_calls *nested_calls)
     drop_args(nested_calls);
     if (nested_calls->replies.bytes > 0)
         collected_set(&nested_calls->replies, 0);
+    declared_keys_free(&nested_calls->declared_keys);
     free(nested_calls->tallies);
     watch_free(nested_calls->watch);
     resp_writer_free(&nested_calls->reply);
@@ -429,17 +430,6 @@ void nested_calls_forget(struct nested_calls *nested_calls, bool refers)
     nested_free(nested);
 }
 
-static bool is_declared(const struct store_request *request, const struct store_key *key)
-{
-    for (uint32_t i = 0; i < request->key_count; i++) {
-        const struct store_key *declared = &request->keys[i];
-        if (declared->hash == key->hash && declared->db == key->db && declared->len == key->len &&
-            declared->mode >= key->mode && memcmp(declared->data, key->data, key->len) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Most commands use the first key of the outer command: its hash is reused. */
 static const struct store_key *find_known(const struct store_request *request,
                                           const struct call *call)
@@ -483,9 +473,11 @@ enum store_result nested_declare(struct nested *nested)
         return STORE_NO_MEMORY;
     if (request->store.scope == STORE_SCOPE_ALL)
         return STORE_OK;
+    struct declared_keys *declared_keys = &request->call.nested_calls->declared_keys;
     bool is_good = command_scope(call->command) == STORE_SCOPE_KEYS;
     for (uint32_t i = 0; i < call->key_count && is_good; i++)
-        is_good = is_declared(&request->store, &call->keys[i]);
+        is_good =
+            declared_keys_include(declared_keys, call->server, &request->store, &call->keys[i]);
     if (is_good)
         return STORE_OK;
     request->wants_all = true;

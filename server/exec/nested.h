@@ -24,6 +24,7 @@
 #include "server/core/command.h"
 #include "server/core/errorstats.h"
 #include "server/exec/collector.h"
+#include "server/exec/declared_keys.h"
 #include "server/exec/written.h"
 
 struct request;
@@ -84,6 +85,7 @@ struct nested_calls {
     struct resp_writer reply;     /* of the deferred command that is running */
     struct collected replies;     /* the outer reply, with those of this list's calls */
     struct written written;       /* of the outermost list: by this run */
+    struct declared_keys declared_keys; /* of the outermost list */
 };
 
 struct nested_calls *nested_calls_new(void); /* NULL: out of memory */

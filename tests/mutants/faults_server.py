@@ -412,3 +412,7 @@ fault("closed-connection-linked", "server/loop/conn_turn.c",
       "the connection after a closed one still refers to it",
       ("if (conn->next != NULL) conn->next->previous = conn->previous;", ""),
       by=["wait/test_multi.py::test_many_watchers_come_and_go"])
+fault("declared-keys-searched", "server/exec/declared_keys.c",
+      "each command of a script with many keys is compared with all of them",
+      ("if (!is_built && request->key_count > FEW_KEYS)", "if (false)"),
+      by=["test_script.py::test_the_last_of_many_keys_is_found_as_fast_as_the_first"])

@@ -298,6 +298,41 @@ def test_undeclared_keys(raw):
         assert raw.call("EVAL", script, 0, value) == b"*2\r\n" + 2 * (b"$1\r\n%s\r\n" % value.encode())
 
 
+def processor_time(client, *words):
+    def used():
+        cpu = client.info("cpu")
+        return cpu["used_cpu_user"] + cpu["used_cpu_sys"]
+    before = used()
+    assert client.execute_command(*words) == 50000
+    return used() - before
+
+
+@pytest.mark.parametrize("names", [range(100000), ["same"] * 100000], ids=["distinct", "equal"])
+def test_the_last_of_many_keys_is_found_as_fast_as_the_first(client, names):
+    keys = [f"key{name}" for name in names] + ["last"]
+    script = "for i = 1, 50000 do redis.call('GET', KEYS[%s]) end return 50000"
+    first = processor_time(client, "EVAL", script % "1", len(keys), *keys)
+    last = processor_time(client, "EVAL", script % "#KEYS", len(keys), *keys)
+    assert last < 5 * first + 0.2, f"{first} s for the first key, {last} s for the last one"
+
+
+def test_many_keys_are_all_declared(client):
+    """Some twice, in two databases and for reading and writing."""
+    keys = [f"key{i % 300}" for i in range(400)]
+    script = "for i = 1, #KEYS do redis.call('INCR', KEYS[i]) end return redis.call('INCR', 'other')"
+    pipe = client.pipeline(transaction=True)
+    for key in keys:
+        pipe.get(key)
+    pipe.eval(script, len(keys), *keys)
+    pipe.execute_command("SELECT", 1)
+    pipe.eval(script, len(keys), *keys)
+    pipe.execute_command("SELECT", 0)
+    pipe.mget(*keys[:300])
+    replies = pipe.execute()
+    assert replies[400:404] == [1, True, 1, True]
+    assert replies[404] == [b"2"] * 100 + [b"1"] * 200
+
+
 def test_a_run_leaves_no_trace(server, raw):
     """Each run reads keys, which waits in the WAIT build, in the middle of all that might stay."""
     log = "line %d" % time.time_ns()
