@@ -75,10 +75,12 @@ static bool read_options(struct call *call, struct sort *sort)
 
 /* ---- patterns ---- */
 
-/* The key, and the field of a hash, that a pattern yields for an element. */
-static bool expand(struct call *call, struct resp_slice pattern, struct resp_slice element,
+/* The key, and the field of a hash, that a pattern yields for an element. Its name counts as bytes
+ * read: the step that ends with them frees it. */
+static bool expand(struct sort *sort, struct resp_slice pattern, struct resp_slice element,
                    struct store_key *key, struct resp_slice *field)
 {
+    struct call *call = sort->call;
     const char *star = memchr(pattern.data, '*', pattern.len);
     assert(star != NULL);
     size_t before = (size_t)(star - pattern.data), end = pattern.len;
@@ -92,6 +94,7 @@ static bool expand(struct call *call, struct resp_slice pattern, struct resp_sli
     char *name = store_alloc(call->txn, len + 1);
     if (name == NULL)
         return false;
+    sort->table->read += len;
     memcpy(name, pattern.data, before);
     memcpy(name + before, element.data, element.len);
     memcpy(name + before + element.len, star + 1, after);
@@ -127,7 +130,7 @@ static enum store_result look_up(struct sort *sort, struct resp_slice pattern,
     if (!has_star(pattern))
         return STORE_OK;
     struct store_key *key = store_alloc(call->txn, sizeof *key);
-    if (key == NULL || !expand(call, pattern, element, key, &field))
+    if (key == NULL || !expand(sort, pattern, element, key, &field))
         return STORE_NO_MEMORY;
     enum store_result result = store_get(call->txn, key, &item);
     if (result == STORE_ABSENT)

@@ -416,3 +416,7 @@ fault("declared-keys-searched", "server/exec/declared_keys.c",
       "each command of a script with many keys is compared with all of them",
       ("if (!is_built && request->key_count > FEW_KEYS)", "if (false)"),
       by=["test_script.py::test_the_last_of_many_keys_is_found_as_fast_as_the_first"])
+fault("sort-keeps-the-names", "server/commands/cmd_sort.c",
+      "the keys of all elements that a step of SORT looks up are in memory together",
+      ("sort->table->read += len;", ""),
+      by=["test_memory.py::test_names_from_a_long_pattern_need_no_memory_together"])

@@ -26,6 +26,15 @@ SHORT = ["bitcounts_beside_each_other", "bitcounts_of_a_script", "names_of_clien
          "copies_and_digests_of_long_elements"]
 
 
+def test_names_from_a_long_pattern_need_no_memory_together(make_server):
+    client = make_server(maxmemory=BOUND).client()
+    client.rpush("l", *range(2000))
+    pattern = "x" * 100_000 + "*"
+    client.set(pattern.replace("*", "7"), -1)
+    assert client.sort("l", by=pattern, start=0, num=2) == [b"7", b"0"]
+    assert client.sort("l", by="nosort", get=pattern)[6:9] == [None, b"-1", None]
+
+
 def test_elements_that_memory_has_no_room_for_are_not_sorted(make_server):
     client = make_server(maxmemory=BOUND).client()
     client.rpush("l", b"e" * 10 * MB)
