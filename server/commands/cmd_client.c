@@ -509,6 +509,7 @@ static enum store_result reply_listing(struct call *call, struct listing *listin
 
 static bool list_clients(struct call *call, struct filter *filter)
 {
+    struct conn *conn;
     struct listing *listing = call->progress;
     if (listing == NULL) {
         call->progress = listing = listing_new(call);
@@ -518,7 +519,7 @@ static bool list_clients(struct call *call, struct filter *filter)
         return false;
     filter->ids = listing->ids;
     filter->id_count = listing->id_count;
-    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next)
+    LIST_FOREACH (conn, &call->worker->conns, of_worker)
         if (matches(call, filter, conn) && !listing_add(listing, call, filter, conn))
             return false;
     return true;
@@ -571,9 +572,9 @@ enum store_result cmd_client_kill(struct call *call)
             resp_truncate(call->reply, reply_start);
         return STORE_OK;
     }
-    struct conn *next;
-    for (struct conn *conn = call->worker->conns; conn != NULL; conn = next) {
-        next = conn->next;
+    struct conn *conn, *next;
+    for (conn = LIST_FIRST(&call->worker->conns); conn != NULL; conn = next) {
+        next = LIST_NEXT(conn, of_worker);
         if (!conn->kill && matches(call, &filter, conn))
             kill_conn(call, conn);
     }
@@ -600,6 +601,7 @@ static bool parse_unblock(struct call *call, int64_t *id, enum blocked_ending *e
 
 enum store_result cmd_client_unblock(struct call *call)
 {
+    struct conn *conn;
     int64_t id;
     enum blocked_ending ending;
     size_t reply_start = call->reply->len;
@@ -608,7 +610,7 @@ enum store_result cmd_client_unblock(struct call *call)
             resp_truncate(call->reply, reply_start);
         return STORE_OK;
     }
-    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next) {
+    LIST_FOREACH (conn, &call->worker->conns, of_worker) {
         if (conn->session.id != (uint64_t)id || conn->waiter == NULL)
             continue;
         blocked_end(conn, ending);

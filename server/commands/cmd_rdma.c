@@ -315,12 +315,13 @@ static bool begin_list(struct call *call)
 
 enum store_result cmd_rdma_list(struct call *call)
 {
+    struct conn *conn;
     if (call->progress == NULL && !begin_list(call))
         return STORE_NO_MEMORY;
     struct resp_writer *items = call->progress, *reply = call->reply;
     struct rdma_stats stats;
     call->reply = items;
-    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next)
+    LIST_FOREACH (conn, &call->worker->conns, of_worker)
         if (call->server->rdma != NULL && call->server->rdma_ops->stats(conn->transport, &stats)) {
             list_one(call, conn, &stats);
             call->cursor++;
@@ -337,6 +338,7 @@ enum store_result cmd_rdma_list(struct call *call)
 
 enum store_result cmd_rdma_close(struct call *call)
 {
+    struct conn *conn;
     struct rdma_stats stats;
     int64_t id;
     if (!resp_read_int64(call->argv[2].data, call->argv[2].len, &id) || id < 1) {
@@ -344,7 +346,7 @@ enum store_result cmd_rdma_close(struct call *call)
             resp_error(call->reply, "ERR Invalid client ID");
         return STORE_OK;
     }
-    for (struct conn *conn = call->worker->conns; conn != NULL; conn = conn->next) {
+    LIST_FOREACH (conn, &call->worker->conns, of_worker) {
         if (conn->session.id != (uint64_t)id || call->server->rdma == NULL ||
             !call->server->rdma_ops->stats(conn->transport, &stats))
             continue;

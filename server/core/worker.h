@@ -87,8 +87,8 @@ struct worker {
     _Atomic clockid_t processor_clock; /* of the thread; 0: not started */
     struct event_base *base;
     struct store_worker *store;
-    int64_t now_ms;     /* Unix time of this round; 0: not read yet, see worker_now() */
-    struct conn *conns; /* open connections, newest first: see conn_turn.c */
+    int64_t now_ms;          /* Unix time of this round; 0: not read yet, see worker_now() */
+    LIST_HEAD(, conn) conns; /* open connections, newest first: see conn_turn.c */
     _Atomic uint32_t connection_count; /* the listener chooses the worker by it */
     _Atomic uint64_t client_bytes;     /* of their buffers: see client_memory.h */
     uint64_t shared_bytes;             /* of publications in them, counted in each */

@@ -51,26 +51,6 @@
 
 /* ---- life cycle ---- */
 
-static void link_conn(struct conn *conn)
-{
-    struct worker *worker = conn->worker;
-    conn->next = worker->conns;
-    if (conn->next != NULL)
-        conn->next->previous = conn;
-    worker->conns = conn;
-}
-
-static void unlink_conn(struct conn *conn)
-{
-    if (conn->previous != NULL)
-        conn->previous->next = conn->next;
-    else
-        conn->worker->conns = conn->next;
-    if (conn->next != NULL)
-        conn->next->previous = conn->previous;
-    conn->previous = conn->next = NULL;
-}
-
 static void forget_client(struct worker *worker)
 {
     atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
@@ -100,7 +80,7 @@ void conn_open(struct worker *worker, struct transport *transport)
         .created_ms = worker_now(worker),
         .last_active_ms = worker_now(worker),
     };
-    link_conn(conn);
+    LIST_INSERT_HEAD(&worker->conns, conn, of_worker);
     transport->ops->want(transport, TRANSPORT_READABLE);
 }
 
@@ -135,7 +115,7 @@ static void close_conn(struct conn *conn)
     upload_abandon(conn->upload, transport);
     conn->upload = NULL;
     conn->transport = NULL;
-    unlink_conn(conn);
+    LIST_REMOVE(conn, of_worker);
     pubsub_leave(conn);
     forget_client(conn->worker);
     if (conn->waiter != NULL)

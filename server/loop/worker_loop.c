@@ -83,12 +83,13 @@ static void on_store_ready(evutil_socket_t fd, short what, void *arg)
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
+    struct conn *conn;
     (void)what;
     struct worker *worker = arg;
     uint64_t expirations;
     if (read(fd, &expirations, sizeof expirations) != sizeof expirations)
         return;
-    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+    LIST_FOREACH (conn, &worker->conns, of_worker)
         conn_tick(conn);
     watch_registry_rest(worker->server->watches);
     blocked_rest(worker->server->blocked);
@@ -98,7 +99,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 static void keep_ticking(struct worker *worker)
 {
     struct worker_loop *loop = worker->loop;
-    bool is_wanted = worker->conns != NULL;
+    bool is_wanted = !LIST_EMPTY(&worker->conns);
     if (is_wanted == loop->is_ticking)
         return;
     const struct timespec second = {.tv_sec = is_wanted ? 1 : 0};
@@ -228,13 +229,13 @@ static void serve_sockets(struct worker *worker, const struct conn *apart)
 {
     uint32_t room = atomic_load_explicit(&worker->connection_count, memory_order_relaxed);
     struct pollfd *sockets = calloc(room + 1, sizeof *sockets);
-    struct conn **conns = calloc(room + 1, sizeof *conns);
+    struct conn *conn, **conns = calloc(room + 1, sizeof *conns);
     nfds_t count = 0;
     if (sockets == NULL || conns == NULL)
         goto out;
-    for (struct conn *conn = worker->conns; conn != NULL && count < room; conn = conn->next) {
+    LIST_FOREACH (conn, &worker->conns, of_worker) {
         unsigned wanted = conn_wants(conn);
-        if (conn == apart || wanted == 0 || conn_fd(conn) < 0)
+        if (count == room || conn == apart || wanted == 0 || conn_fd(conn) < 0)
             continue;
         conns[count] = conn;
         sockets[count++] =
@@ -278,13 +279,14 @@ static void run_nested_round(struct worker *worker, struct conn *apart)
  * reports it, once. */
 static void drain(struct worker *worker)
 {
-    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
+    struct conn *conn;
+    LIST_FOREACH (conn, &worker->conns, of_worker) {
         conn_give_up_channel(conn);
         if (conn_settled(conn))
             conn_kill(conn);
     }
     give_turns(worker);
-    if (worker->loop->is_settled || worker->running > 0 || worker->conns != NULL)
+    if (worker->loop->is_settled || worker->running > 0 || !LIST_EMPTY(&worker->conns))
         return;
     worker->loop->is_settled = true;
     struct server *server = worker->server;
@@ -299,11 +301,14 @@ static void drain(struct worker *worker)
 static void conns_check(const struct worker *worker)
 {
     uint32_t open = 0, ready = 0, undurable = 0, put_off = 0;
-    const struct conn *conn, *previous = NULL;
-    for (conn = worker->conns; conn != NULL; previous = conn, conn = conn->next) {
+    const struct conn *conn;
+    struct conn *const *link = &LIST_FIRST(&worker->conns);
+    LIST_FOREACH (conn, &worker->conns, of_worker) {
         if (++open > CHECKED_MOST)
             return;
-        assert(conn->previous == previous && conn->worker == worker && conn->transport != NULL);
+        assert(conn->of_worker.le_prev == link && conn->worker == worker);
+        assert(conn->transport != NULL);
+        link = &LIST_NEXT(conn, of_worker);
         ready += conn->is_ready;
         undurable += conn->is_undurable;
         put_off += conn->is_put_off;

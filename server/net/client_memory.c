@@ -113,11 +113,12 @@ static uint64_t excess(const struct worker *worker, uint64_t more)
 /* Deferred clients try again. */
 static void resume(struct worker *worker)
 {
+    struct conn *conn;
     uint64_t over = excess(worker, worker->awaited_bytes);
     if (over > 0 && over <= worker->leaving_bytes)
         return;
     worker->awaited_bytes = 0;
-    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
+    LIST_FOREACH (conn, &worker->conns, of_worker) {
         if (!conn->awaits_memory)
             continue;
         conn->awaits_memory = false;
@@ -139,6 +140,7 @@ void client_memory_forget(struct conn *conn)
  * HOLD_MOST_MS. */
 void client_memory_let_go(struct worker *worker)
 {
+    struct conn *conn;
     enum client_hold was = worker->hold;
     if (worker->awaited_bytes > 0)
         resume(worker);
@@ -150,7 +152,7 @@ void client_memory_let_go(struct worker *worker)
         worker->hold = CLIENTS_ARE_TOO_SLOW;
     if (was != CLIENTS_ARE_HELD || worker->hold == was)
         return;
-    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+    LIST_FOREACH (conn, &worker->conns, of_worker)
         conn_mark_ready(conn);
 }
 
@@ -161,8 +163,9 @@ static uint64_t held_bytes(const struct conn *conn)
 
 static struct conn *largest(const struct worker *worker)
 {
+    struct conn *conn;
     struct conn *found = NULL;
-    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next)
+    LIST_FOREACH (conn, &worker->conns, of_worker)
         if (!conn->kill && !conn->session.no_evict &&
             (found == NULL || held_bytes(conn) > held_bytes(found)))
             found = conn;

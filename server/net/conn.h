@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -35,8 +36,8 @@ struct waiter;
 struct conn {
     struct session session;
     struct worker *worker;
-    struct transport *transport;  /* NULL: closed */
-    struct conn *previous, *next; /* worker->conns */
+    struct transport *transport; /* NULL: closed */
+    LIST_ENTRY(conn) of_worker;  /* worker->conns */
 
     /* input: bytes [input_start, input_end) of `input`; both 0 and NULL when there are none */
     struct input_buffer *input;

@@ -568,6 +568,7 @@ bool pubsub_throttles(struct worker *worker)
 /* Checks again after asking to be woken, to avoid a lost wake-up. */
 void pubsub_hear_again(struct worker *worker)
 {
+    struct conn *conn;
     struct pubsub *pubsub = worker->server->pubsub;
     if (!worker->is_throttled)
         return;
@@ -575,7 +576,7 @@ void pubsub_hear_again(struct worker *worker)
     if (atomic_load(&pubsub->undelivered) > undelivered_most(worker->server) / 2)
         return;
     worker->is_throttled = false;
-    for (struct conn *conn = worker->conns; conn != NULL; conn = conn->next) {
+    LIST_FOREACH (conn, &worker->conns, of_worker) {
         if (conn->has_published)
             conn_mark_ready(conn);
         conn->has_published = false;

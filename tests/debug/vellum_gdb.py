@@ -23,7 +23,7 @@ FIELDS = {
     "key_lock": ["next", "txn", "hash", "partition", "exclusive", "granted", "queue"],
     "store_txn": ["state", "phase", "hold", "again", "prefetch_run", "waits", "reruns", "blocking_io", "starved", "throttled",
                   "refuses", "key_lock_count", "ungranted", "write_count", "pin_count", "shown"],
-    "conn": ["session", "transport", "next", "request_count", "running", "output_bytes", "waiter",
+    "conn": ["session", "transport", "of_worker", "request_count", "running", "output_bytes", "waiter",
              "is_streaming", "is_undurable", "send_blocked", "input_ended", "kill", "worker"],
     "session": ["id", "db", "resp_version", "last_command", "name", "multi", "watch"],
     "server": ["workers", "worker_count", "store"],
@@ -162,10 +162,12 @@ def server_in(frame):
     return None
 
 
-def chain(first, link="next"):
+def chain(first, *link):
+    """The elements of a list, each with the address of the next in the field `link`."""
     while int(first):
         yield first.dereference()
-        first = first[link]
+        for name in link:
+            first = first[name]
 
 
 class Vellum(gdb.Command):
@@ -198,7 +200,7 @@ class Vellum(gdb.Command):
 def connections(server):
     for index in range(int(server["worker_count"])):
         worker = server["workers"][index]
-        for conn in chain(worker["conns"]):
+        for conn in chain(worker["conns"]["lh_first"], "of_worker", "le_next"):
             print(f"worker {index}: {say_conn(conn)}")
 
 
@@ -214,7 +216,7 @@ def locks(server):
             head = partition["key_locks"][bucket]
             while int(head):
                 print(f"queue of key hash {int(head['hash']):#x}, partition {index}")
-                for key_lock in chain(head):
+                for key_lock in chain(head, "next"):
                     print(f"  {say_key_lock(key_lock)}")
                     print(f"    {say_txn(key_lock['txn'].dereference())}")
                 head = head["queue"]["next_bucket"]

@@ -410,7 +410,7 @@ fault("watched-keys-counted-for-ever", "server/exec/watch.c",
       by=["wait/test_multi.py::test_unwatch"])
 fault("closed-connection-linked", "server/loop/conn_turn.c",
       "the connection after a closed one still refers to it",
-      ("if (conn->next != NULL) conn->next->previous = conn->previous;", ""),
+      ("LIST_REMOVE(conn, of_worker);", "*conn->of_worker.le_prev = LIST_NEXT(conn, of_worker);"),
       by=["wait/test_multi.py::test_many_watchers_come_and_go"])
 fault("declared-keys-searched", "server/exec/declared_keys.c",
       "each command of a script with many keys is compared with all of them",

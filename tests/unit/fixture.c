@@ -150,8 +150,9 @@ int tear_down(void **state)
 {
     struct fixture *fixture = *state;
     struct server *server = &fixture->server;
+    struct conn *conn;
     for (uint32_t i = 0; i < server->worker_count; i++)
-        for (struct conn *conn = fixture->workers[i]->conns; conn != NULL; conn = conn->next)
+        LIST_FOREACH (conn, &fixture->workers[i]->conns, of_worker)
             conn_kill(conn);
     for (int i = 0; i < 1000 && (running(fixture) > 0 || i < 3); i++)
         turn_all(fixture, 1);
