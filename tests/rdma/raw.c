@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#define EXCHANGED 100000
+
 void pause_ms(long ms)
 {
     struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -43,6 +45,18 @@ struct vellum *connect_neighbour(enum rdma_mode mode)
     assert_non_null(neighbour);
     assert_null(vellum_error(neighbour));
     return neighbour;
+}
+
+void exchange(struct vellum *from, struct vellum *to)
+{
+    static char value[EXCHANGED];
+    memset(value, 'v', sizeof value);
+    freeReplyObject(vellum_command(from, "SET exchanged %b", value, sizeof value));
+    redisReply *reply = vellum_command(to, "GET exchanged");
+    assert_non_null(reply);
+    assert_int_equal(reply->len, sizeof value);
+    assert_memory_equal(reply->str, value, sizeof value);
+    freeReplyObject(reply);
 }
 
 char *raw_received(const struct raw *raw, uint64_t number)

@@ -40,6 +40,8 @@ void await_figure(redisContext *tcp, const char *name, long long wanted);
 
 /* A client that keeps to the rules, by a channel. */
 struct vellum *connect_neighbour(enum rdma_mode mode);
+/* One client sets a long value, the other one gets it. */
+void exchange(struct vellum *from, struct vellum *to);
 
 void raw_gid_of(const char *ip, uint8_t gid[16]);
 

@@ -14,7 +14,6 @@
 
 #include "tests/rdma/raw.h"
 
-#define LARGE 100000
 #define OTHER "10.9.0.9" /* not there yet */
 
 /* Of VELLUM_HOST, VELLUM_HOST6 ... before anything was changed. */
@@ -73,18 +72,6 @@ static void is_refused(redisReply *reply, const char *why)
 }
 
 /* ---- cases ---- */
-
-static void exchange(struct vellum *from, struct vellum *to)
-{
-    static char value[LARGE];
-    memset(value, 'v', sizeof value);
-    freeReplyObject(vellum_command(from, "SET address %b", value, sizeof value));
-    redisReply *reply = vellum_command(to, "GET address");
-    assert_non_null(reply);
-    assert_int_equal(reply->len, sizeof value);
-    assert_memory_equal(reply->str, value, sizeof value);
-    freeReplyObject(reply);
-}
 
 static void both_at_once(void **state)
 {

@@ -14,8 +14,6 @@
 
 #include "tests/rdma/raw.h"
 
-#define LARGE 100000
-
 static char first[64], second[64]; /* addresses */
 
 /* What connects from now on does so to this device's address. */
@@ -60,19 +58,6 @@ static void await_channels(redisContext *tcp, const char *name, long long wanted
     for (int i = 0; i < 300 && channels_of(tcp, name) != wanted; i++)
         pause_ms(100);
     assert_int_equal(channels_of(tcp, name), wanted);
-}
-
-/* By reference both ways, when both devices have the pages. */
-static void exchange(struct vellum *from, struct vellum *to)
-{
-    static char value[LARGE];
-    memset(value, 'v', sizeof value);
-    freeReplyObject(vellum_command(from, "SET devices %b", value, sizeof value));
-    redisReply *reply = vellum_command(to, "GET devices");
-    assert_non_null(reply);
-    assert_int_equal(reply->len, sizeof value);
-    assert_memory_equal(reply->str, value, sizeof value);
-    freeReplyObject(reply);
 }
 
 /* ---- cases ---- */
