@@ -128,6 +128,13 @@ static void add_random_command(struct bytes *out, char *value, size_t value_max)
     }
 }
 
+/* Sends the text, and gives the connection a turn to read it. */
+static void deliver(struct peer *peer, const char *text)
+{
+    send_text(peer, text);
+    poke(peer);
+}
+
 static bool is_answered(const struct peer *peer)
 {
     const struct conn *conn = conn_of(peer);
@@ -135,7 +142,7 @@ static bool is_answered(const struct peer *peer)
            conn->output == NULL;
 }
 
-/* Sends everything, cut anywhere, for a client that reads by fits and starts. */
+/* Sends everything, cut anywhere, for a client that reads at irregular times. */
 static void play(struct fixture *fixture, struct peer *peer)
 {
     peer->may_read = 0;
@@ -227,8 +234,7 @@ static void test_reads_run_side_by_side(void **state)
     struct fixture *fixture = *state;
     struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
-    send_text(peer, "GET a\r\nGET b\r\nMGET c d\r\nSET a 1\r\nGET e\r\n");
-    poke(peer);
+    deliver(peer, "GET a\r\nGET b\r\nMGET c d\r\nSET a 1\r\nGET e\r\n");
     assert_int_equal(conn_of(peer)->running, 3); /* not the write, nor the read behind it */
     assert_int_equal(conn_of(peer)->request_count, 5);
     run(fixture, peer, 50);
@@ -240,8 +246,7 @@ static void test_nothing_starts_beside_a_write(void **state)
     struct fixture *fixture = *state;
     struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
-    send_text(peer, "INCR a\r\nGET b\r\nPING\r\n");
-    poke(peer);
+    deliver(peer, "INCR a\r\nGET b\r\nPING\r\n");
     assert_int_equal(conn_of(peer)->running, 1);
     assert_int_equal(conn_of(peer)->request_count, 3);
     run(fixture, peer, 50);
@@ -254,9 +259,8 @@ static void test_one_key_is_a_line(void **state)
     struct fixture *fixture = *state;
     struct peer *peer = connect_peer(fixture), *other = connect_peer(fixture);
     wait_always(fixture);
-    send_text(peer, "HGET h a\r\nHSET h a 1\r\nHSET h b 2\r\nHGET h a\r\nHSET i c 3\r\n"
-                    "HGET h b\r\nSELECT 1\r\nHGET h b\r\n");
-    poke(peer);
+    deliver(peer, "HGET h a\r\nHSET h a 1\r\nHSET h b 2\r\nHGET h a\r\nHSET i c 3\r\n"
+                  "HGET h b\r\nSELECT 1\r\nHGET h b\r\n");
     assert_int_equal(conn_of(peer)->running, 4); /* up to the other key */
     assert_int_equal(conn_of(peer)->request_count, 8);
     run(fixture, peer, 50);
@@ -266,8 +270,7 @@ static void test_one_key_is_a_line(void **state)
     assert_received(peer, "+OK\r\n");
     send_text(other, "BLPOP l 0\r\n");
     run(fixture, other, 50);
-    send_text(peer, "LPUSH l a\r\nLPUSH l b\r\nLPUSH l c\r\n");
-    poke(peer);
+    deliver(peer, "LPUSH l a\r\nLPUSH l b\r\nLPUSH l c\r\n");
     assert_int_equal(conn_of(peer)->running, 3);
     run(fixture, peer, 50);
     assert_received(peer, ":1\r\n:1\r\n:2\r\n"); /* who was blocked is served in between */
@@ -319,8 +322,7 @@ static void test_commands_in_flight_are_bounded(void **state)
     struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
     for (int i = 0; i < 3000; i++)
-        send_text(peer, "GET a\r\n");
-    poke(peer);
+        deliver(peer, "GET a\r\n");
     assert_int_equal(conn_of(peer)->request_count, RUNNER_IN_FLIGHT_MAX);
     assert_int_equal(peer->wanted & TRANSPORT_READABLE, 0);
     run(fixture, peer, 500);
@@ -427,11 +429,9 @@ static void test_replies_of_a_round_leave_together(void **state)
 {
     struct fixture *fixture = *state;
     struct peer *peer = connect_peer(fixture), *other = connect_peer(fixture);
-    send_text(peer, "SUBSCRIBE a\r\n");
-    poke(peer);
+    deliver(peer, "SUBSCRIBE a\r\n");
     assert_int_equal(peer->received.len, 0);
-    send_text(other, "PUBLISH a b\r\nPING\r\n");
-    poke(other);
+    deliver(other, "PUBLISH a b\r\nPING\r\n");
     assert_int_equal(other->received.len, 0);
     turn(fixture);
     assert_received(peer, "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
@@ -497,18 +497,24 @@ static void test_who_was_woken_is_served_first(void **state)
 
 /* ---- durability, and the end ---- */
 
+/* Replies wait for the journal, and what they show becomes durable in a later store_poll(). */
+static void make_durable_later(struct fixture *fixture)
+{
+    atomic_store(&fixture->server.config.numbers[CONFIG_APPENDFSYNC], STORE_SYNC_ALWAYS);
+    model_store_set_waits(fixture->server.store, 1, 1);
+}
+
 static void test_always_waits_for_the_journal(void **state)
 {
     struct fixture *fixture = *state;
-    atomic_store(&fixture->server.config.numbers[CONFIG_APPENDFSYNC], STORE_SYNC_ALWAYS);
+    make_durable_later(fixture);
     struct peer *peer = connect_peer(fixture);
     struct peer *other = connect_peer(fixture);
-    model_store_set_waits(fixture->server.store, 1, 1); /* durable later, in store_poll */
     send_text(peer, "SET a 1\r\n");
     send_text(other, "GET a\r\nPING\r\n");
     poke(peer);
     assert_int_equal(peer->received.len, 0);
-    poke(other); /* sees what is not durable yet: must not tell */
+    poke(other); /* its reply shows a commit that is not durable yet */
     assert_int_equal(other->received.len, 0);
     run(fixture, peer, 3);
     assert_received(peer, "+OK\r\n");
@@ -519,14 +525,11 @@ static void test_always_waits_for_the_journal(void **state)
 static void test_always_waits_behind_a_slow_client(void **state)
 {
     struct fixture *fixture = *state;
-    atomic_store(&fixture->server.config.numbers[CONFIG_APPENDFSYNC], STORE_SYNC_ALWAYS);
+    make_durable_later(fixture);
     struct peer *peer = connect_peer(fixture);
-    model_store_set_waits(fixture->server.store, 1, 1);
     peer->may_read = 0;
-    send_text(peer, "PING\r\n");
-    poke(peer);
-    send_text(peer, "SET a 1\r\n");
-    poke(peer);
+    deliver(peer, "PING\r\n");
+    deliver(peer, "SET a 1\r\n");
     peer->may_read = SIZE_MAX;
     poke(peer);
     assert_received(peer, "");
@@ -538,16 +541,12 @@ static void test_always_waits_behind_a_slow_client(void **state)
 static void test_always_waits_before_what_need_not(void **state)
 {
     struct fixture *fixture = *state;
-    atomic_store(&fixture->server.config.numbers[CONFIG_APPENDFSYNC], STORE_SYNC_ALWAYS);
+    make_durable_later(fixture);
     struct peer *peer = connect_peer(fixture);
-    model_store_set_waits(fixture->server.store, 1, 1);
     peer->may_read = 0;
-    send_text(peer, "PING\r\n");
-    poke(peer);
-    send_text(peer, "SET a 1\r\n");
-    poke(peer);
-    send_text(peer, "PING\r\n");
-    poke(peer);
+    deliver(peer, "PING\r\n");
+    deliver(peer, "SET a 1\r\n");
+    deliver(peer, "PING\r\n");
     peer->may_read = SIZE_MAX;
     poke(peer);
     assert_received(peer, "");
@@ -561,8 +560,7 @@ static void test_killed_in_the_middle(void **state)
     struct peer *other = connect_peer(fixture);
     struct peer *peer = connect_peer(fixture);
     wait_always(fixture);
-    send_text(peer, "GET a\r\nMGET a b\r\nSET a 1\r\n*3\r\n$3\r\nSET\r\n$1\r\n");
-    poke(peer);
+    deliver(peer, "GET a\r\nMGET a b\r\nSET a 1\r\n*3\r\n$3\r\nSET\r\n$1\r\n");
     conn_kill(conn_of(peer));
     run(fixture, peer, 1);
     assert_null(peer->transport);
