@@ -7,6 +7,7 @@
 #define VELLUM_CONNECTION_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "clients/channel.h"
 #include "clients/vellum.h"
@@ -16,7 +17,7 @@
 
 struct vellum_memory {
     struct vellum *vellum;
-    struct vellum_memory *previous, *next; /* in the connection's list */
+    LIST_ENTRY(vellum_memory) of_connection;
     char *bytes;
     size_t size;
     struct ibv_mr *mr; /* NULL: by TCP */
@@ -48,7 +49,7 @@ struct vellum {
     size_t spliced;              /* bytes of the output buffer before the last splice */
     uint64_t appended, answered; /* number of commands, and of replies that were taken */
     struct vellum_into *intos, **intos_end;
-    struct vellum_memory *memories;
+    LIST_HEAD(, vellum_memory) memories;
     bool has_slept; /* TCP may have shown that the server closed */
     char reason[RDMA_MESSAGE_MAX], error[RDMA_MESSAGE_MAX]; /* empty: none */
 };

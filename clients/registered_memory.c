@@ -41,10 +41,7 @@ struct vellum_memory *vellum_register(struct vellum *vellum, void *bytes, size_t
         free(memory);
         return NULL;
     }
-    memory->next = vellum->memories;
-    if (memory->next != NULL)
-        memory->next->previous = memory;
-    vellum->memories = memory;
+    LIST_INSERT_HEAD(&vellum->memories, memory, of_connection);
     return memory;
 }
 
@@ -53,24 +50,21 @@ void vellum_unregister(struct vellum_memory *memory)
     if (memory == NULL)
         return;
     unpin(memory);
-    if (memory->next != NULL)
-        memory->next->previous = memory->previous;
-    if (memory->previous != NULL)
-        memory->previous->next = memory->next;
-    else
-        memory->vellum->memories = memory->next;
+    LIST_REMOVE(memory, of_connection);
     free(memory);
 }
 
 void vellum_unpin_all(struct vellum *vellum)
 {
-    for (struct vellum_memory *memory = vellum->memories; memory != NULL; memory = memory->next)
+    struct vellum_memory *memory;
+    LIST_FOREACH (memory, &vellum->memories, of_connection)
         unpin(memory);
 }
 
 bool vellum_pin_all(struct vellum *vellum)
 {
-    for (struct vellum_memory *memory = vellum->memories; memory != NULL; memory = memory->next)
+    struct vellum_memory *memory;
+    LIST_FOREACH (memory, &vellum->memories, of_connection)
         if (!pin(memory))
             return false;
     return true;

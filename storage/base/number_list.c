@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
+
 /* The position of the first number that is not less. */
 static uint64_t seek(const struct number_list *list, uint64_t number)
 {
@@ -27,14 +29,8 @@ bool number_list_add(struct number_list *list, uint64_t number)
 {
     if (number_list_has(list, number))
         return true;
-    if (list->count == list->capacity) {
-        uint64_t capacity = list->capacity ? 2 * list->capacity : 16;
-        uint64_t *grown = realloc(list->at, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        list->at = grown;
-        list->capacity = capacity;
-    }
+    if (!array_reserve(&list->at, &list->capacity, list->count + 1, sizeof *list->at))
+        return false;
     uint64_t place = seek(list, number);
     memmove(&list->at[place + 1], &list->at[place], (list->count - place) * sizeof *list->at);
     list->at[place] = number;

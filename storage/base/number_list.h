@@ -5,11 +5,13 @@
 #define VELLUM_STORE_NUMBER_LIST_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct number_list {
     uint64_t *at;
-    uint64_t count, capacity;
+    uint64_t count;
+    size_t capacity;
 };
 
 /* False: no memory. */
