@@ -177,7 +177,8 @@ static bool start_rdma(struct server *server)
     if (server->rdma != NULL)
         log_line(&server->log, CONFIG_LOG_NOTICE, "RDMA channels are offered");
     else if (wanted == CONFIG_RDMA_YES)
-        log_line(&server->log, CONFIG_LOG_WARNING, "RDMA is asked for, but %s", problem);
+        log_line(&server->log, CONFIG_LOG_WARNING, "rdma yes, but RDMA is unavailable: %s",
+                 problem);
     else
         log_line(&server->log,
                  wanted == CONFIG_RDMA_NO || server->rdma_ops == NULL ? CONFIG_LOG_VERBOSE

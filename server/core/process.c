@@ -49,7 +49,7 @@ bool process_raise_descriptors(struct server *server)
     }
     if (raised.rlim_cur <= own) {
         log_line(&server->log, CONFIG_LOG_WARNING,
-                 "The limit of %llu open files (ulimit -n) leaves none for clients",
+                 "The limit of %llu open files leaves none for clients: raise it (ulimit -n)",
                  (unsigned long long)raised.rlim_cur);
         return false;
     }

@@ -442,7 +442,8 @@ static bool move(struct listener *listener, int port, const char *addresses)
         close_tcp(listener, before);
     if (!good && is_same_port && !open_tcp(listener, listener->port, listener->addresses))
         log_line(&listener->server->log, CONFIG_LOG_WARNING,
-                 "No client can connect by TCP: the previous addresses cannot be bound again");
+                 "No client can connect by TCP: the previous addresses cannot be bound again. "
+                 "CONFIG SET bind or port to others");
     if (good) {
         listener->port = port;
         snprintf(listener->addresses, sizeof listener->addresses, "%s", addresses);

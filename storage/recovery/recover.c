@@ -176,7 +176,8 @@ static bool keep_roots(struct scan *scan, const struct format_item *item)
 static void set_aside(struct scan *scan, struct page_file *file, uint32_t page, uint32_t slot)
 {
     env_log(&scan->store->env, STORE_LOG_WARNING,
-            "Damaged item in partition %u, page %u, slot %u: set aside", file->id, page, slot);
+            "Damaged item in partition %u, page %u, slot %u: it is not served", file->id, page,
+            slot);
     scan->damaged++;
     page_file_keep_slot(file, page, slot);
 }

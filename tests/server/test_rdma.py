@@ -54,7 +54,7 @@ def test_a_server_that_must_have_it_does_not_start(tmp_path):
                            "--rdma", "yes", "--rdma-device", "nowhere"],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert "RDMA is asked for, but " in done.stdout + done.stderr
+    assert "rdma yes, but RDMA is unavailable: " in done.stdout + done.stderr
 
 
 def test_it_is_built_without_verbs(tmp_path):
