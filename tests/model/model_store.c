@@ -473,7 +473,7 @@ void store_prefetch_trees(struct store_worker *worker,
     (void)worker, (void)prefetch_hints, (void)count;
 }
 
-/* Under its one lock the model has nobody to let in. */
+/* The model runs one request at a time under its lock, so no other request can be let in. */
 bool store_is_prefetch_run(const struct store_txn *txn)
 {
     (void)txn;

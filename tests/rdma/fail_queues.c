@@ -151,7 +151,7 @@ static void add_events(struct ibv_context *context)
     pthread_create(&watcher, NULL, watch, NULL);
 }
 
-/* Who waits for the device's events waits for ours as well. */
+/* A thread that waits for the device's events also waits for the injected ones. */
 int poll(struct pollfd *descriptors, nfds_t count, int timeout)
 {
     real_poll *wait = (real_poll *)real("poll");

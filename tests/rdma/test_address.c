@@ -193,7 +193,7 @@ static void a_port_that_changes(void **state)
     assert_int_equal(raw.theirs.mtu, 4096);
     raw_free(&raw);
     assert_int_equal(system("ip link set va mtu 1500 && ip link set vb mtu 1500"), 0);
-    raw_connect_by(&raw, RDMA_MODE_SEND, RECEIVES); /* told at once, though nobody has asked */
+    raw_connect_by(&raw, RDMA_MODE_SEND, RECEIVES); /* reported without a request for it */
     assert_int_equal(raw.theirs.mtu, 1024);
     raw_free(&raw);
     await_offered(tcp, "mtu", "1024");

@@ -134,7 +134,7 @@ static void is_served_by_both(void)
     vellum_free(by_second);
 }
 
-/* The kernel keeps the interface for a device that is deleted until nobody has it open. */
+/* The kernel keeps the interface of a deleted device until every process has closed it. */
 static void one_goes_and_comes_back(void **state)
 {
     (void)state;

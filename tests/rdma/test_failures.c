@@ -263,7 +263,7 @@ static void others_change_nothing(void **state)
     redisFree(tcp);
 }
 
-/* The port is asked by a thread that nobody waits for. */
+/* The port is queried by a thread for which no request waits. */
 static void figures_do_not_wait(void **state)
 {
     (void)state;

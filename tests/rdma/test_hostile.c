@@ -1,6 +1,6 @@
 /*
- * Clients that break the rules of protocol/RDMA.md with verbs of their own: each is closed, and
- * nobody else is harmed.
+ * Clients that violate protocol/RDMA.md, with verbs of their own: each is closed, and no other
+ * client is affected.
  */
 #include <endian.h>
 #include <errno.h>
@@ -441,7 +441,8 @@ static void lies_in_words(void **state)
     nobody_is_left();
 }
 
-/* A window is one client's: nobody else writes by it, and nobody beside it. */
+/* A window belongs to one client: no other client can write through it, and no write can go past
+ * it. */
 static void writes_beside_the_ring(void **state)
 {
     (void)state;
@@ -569,7 +570,7 @@ static void bytes_that_change(void **state)
     redisFree(tcp);
 }
 
-/* ---- addresses where nobody is ---- */
+/* ---- unreachable addresses ---- */
 
 #define DEAD 5
 #define PINGS 300
@@ -667,8 +668,8 @@ static void others_are_kept(redisContext *tcp)
     }
 }
 
-/* What ends the queue pair waits for its turn behind questions for addresses where nobody is.
- * False: what is READ has come before the breach, which was to overtake it. */
+/* The job that destroys the queue pair queues behind address look-ups that time out. False: the
+ * READ completed before the protocol violation, which was to overtake it. */
 static bool is_caught_reading(redisContext *tcp)
 {
     struct raw dead[DEAD], raw;
@@ -696,8 +697,8 @@ static bool is_caught_reading(redisContext *tcp)
     return is_held;
 }
 
-/* The connection has gone: the pages that READs go to are nobody else's until the queue pair has.
- */
+/* The connection is gone, but pages that READs fill must not be reused before the queue pair is
+ * destroyed. */
 static void pages_are_kept_for_the_device(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * A client that ends keys of the server's memory. Soft-RoCE looks only at the key, not at who has
- * it: so another client's ring may be closed. Who does it loses the channel, and who has lost the
- * ring hears of it at once.
+ * A client that invalidates keys of the server's memory. Soft-RoCE checks only the key, not its
+ * owner, so another client's ring can be closed. The offender loses its channel, and the victim is
+ * notified at once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static void try_to_end_ring(enum rdma_mode mode, bool victim_is_open)
         raw_write_frame(&victim, 0, WORD(RDMA_FRAME_CREDIT, 0, 0), "", 0);
     raw_connect_by(&attacker, mode, RECEIVES);
     send_invalidation(&attacker, victim.theirs.ring_key);
-    if (has_ended_well(&attacker)) { /* a device that looks at who has the key refuses it */
+    if (has_ended_well(&attacker)) { /* a device that checks the key's owner refuses it */
         raw_assert_closed(&attacker);
         assert_int_equal(figure(tcp, "rdma_breaches"), breaches + 1);
         assert_true(is_logged("a client has sent an invalidation"));

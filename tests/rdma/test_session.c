@@ -16,7 +16,7 @@
 
 #define LARGE 50000
 
-/* A client by a channel, and one by TCP who does things to it. */
+/* A client over a channel, and one over TCP that acts on it. */
 struct both {
     struct vellum *channel;
     redisContext *tcp;

@@ -1,6 +1,6 @@
 /*
- * A client by someone who has read protocol/RDMA.md and nothing else: verbs and sockets, none of
- * the project's own code. What it had to guess would be missing there.
+ * A client written from protocol/RDMA.md alone: verbs and sockets, none of the project's own code.
+ * Whatever it had to guess would be missing in the specification.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -800,7 +800,7 @@ static void a_breach(void **state)
     }
 }
 
-/* Whoever ends TCP has ended the channel: nobody answers by it. */
+/* The end of TCP ends the channel: no answer comes over it. */
 static void an_end_by_tcp(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * Clients that tell an address at which nobody is: the kernel takes a second to find that out for
- * each, and nobody else waits for it. They have the addresses 10.9.0.60 and up.
+ * Clients that give an unreachable address: the kernel takes a second to find out for each, and no
+ * other client waits for that. They have the addresses 10.9.0.60 and up.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -92,7 +92,7 @@ static void others_do_not_wait(void **state)
     }
 }
 
-/* Who has closed the connection is forgotten. */
+/* A client that has closed its connection is forgotten. */
 static void nobody_waits_for_the_closed(void **state)
 {
     (void)state;

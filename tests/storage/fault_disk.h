@@ -1,13 +1,13 @@
 /*
- * A disk in memory that fails as it is told to. The medium outlives the disks on it, as a real one
+ * A disk in memory with injected failures. The medium outlives the disks on it, as a real one
  * outlives the servers: a test opens a store on a disk, cuts the power, and opens another one.
  *
  * Every operation is two events, when it is submitted and when it completes, and events are
- * counted: `cut_after` and the failures name them by number, so that a test can have each of them
- * once. Or the state of the medium at every event is recorded, to be gone on with later.
+ * counted: `cut_after` and the failures select them by number, so that a test can try each of them
+ * once. Alternatively the state of the medium is recorded at every event, to continue from later.
  *
- * A write takes its bytes when it completes: who changes them under way has the changed ones on
- * disk.
+ * A write reads its bytes when it completes: if they are changed while it is in flight, the
+ * changed bytes are on disk.
  */
 #ifndef VELLUM_TEST_STORAGE_FAULT_DISK_H
 #define VELLUM_TEST_STORAGE_FAULT_DISK_H

@@ -56,7 +56,7 @@ static void put_page(struct stored_page **at, struct stored_page *page)
     *at = page;
 }
 
-/* The page at this place, not shared with anybody. */
+/* The page at this place, not shared with another medium. */
 static char *own_page(struct stored_page **at)
 {
     static const char zeros[PAGE];

@@ -14,7 +14,7 @@
 #define SEGMENT (1u << 20)
 #define FILES 140u
 
-/* Never changed while anybody else refers to it, so that copies of a medium cost little. */
+/* Never changed while it is shared, so that copies of a medium cost little. */
 struct stored_page {
     _Atomic uint32_t refs;
     uint64_t digest; /* of the bytes; 0: not known yet */

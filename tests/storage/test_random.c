@@ -151,8 +151,8 @@ static void keys_of_one_tag_are_told_apart(void **state)
     rig_end(&rig, medium);
 }
 
-/* Keys that collide in one store, because somebody has looked for such, do not in another; in this
- * one they do after a start as before. */
+/* Keys chosen to collide in one store do not collide in another; in this one they still do after a
+ * restart. */
 static void twins_are_of_one_store_alone(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void twins_are_of_one_store_alone(void **state)
     medium_free(media[1]);
 }
 
-/* Whoever reports what is there, or is gone, has to know which commit must be durable for that. */
+/* A report that a key is there, or gone, must name the commit that has to be durable for it. */
 static void expect_named(struct rig *rig, const char *what, struct call *change, uint32_t db,
                          const char *key, bool found)
 {

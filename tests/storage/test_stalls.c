@@ -504,8 +504,8 @@ static void a_reader_hurries_a_read_that_is_held_back(void **state)
     rig_end(&rig, medium);
 }
 
-/* Memory has become scarce, and the maintenance thread, who is to bring the page cache down, waits
- * for a disk: a reader takes the place of a clean page. */
+/* Memory is scarce, and the maintenance thread, which is to shrink the page cache, waits for a
+ * disk: a reader replaces a clean page. */
 static void a_reader_needs_no_maintenance_thread_for_a_frame(void **state)
 {
     (void)state;

@@ -51,7 +51,7 @@ static void run(struct rig *rig, struct call *call, const char *what)
     call_free(call);
 }
 
-/* In memory, that is: nobody waits until it is durable. */
+/* Applied in memory; the function does not wait until it is durable. */
 static void fill(struct rig *rig, uint32_t count, uint32_t len)
 {
     char name[32];
@@ -304,7 +304,7 @@ static void a_start_goes_on_emptying(void **state)
     rig_end(&rig, medium);
 }
 
-/* One item is enough, and so is somebody who reads. */
+/* One item, or one value reader, is enough. */
 static void what_is_in_use_stays(void **state)
 {
     (void)state;

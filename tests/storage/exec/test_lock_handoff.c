@@ -1,8 +1,8 @@
 /*
- * Requests that wait to be called to a key (storage/exec/lock_handoff.c), among others with the
- * same keys, on several workers whose rounds come in turn: who waits gets what comes before anybody
- * else, nobody waits for ever, and no token is lost. Tokens are counted in the values of a few
- * places; a taker waits for one, and puts it somewhere else or keeps it.
+ * Waiters for keys (storage/exec/lock_handoff.c) among other requests on the same keys, on several
+ * workers whose rounds come in turn: a waiter gets an element before any other request does, no
+ * request waits for ever, and no token is lost. Tokens are counted in the values of a few places;
+ * a taker waits for one, and moves it to another place or keeps it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ struct actor {
     struct store_key keys[2];
     bool is_busy, waits, is_handed_off, blocks;
     int64_t kept;         /* by the last run: tokens that have come out of the places */
-    bool steals_from_any; /* the last run has taken what somebody waits for */
+    bool steals_from_any; /* the last run has taken a token that a waiter is registered for */
 };
 
 struct place {
@@ -51,7 +51,7 @@ struct test {
     uint32_t busy, served, waited;
 };
 
-/* ---- who waits: as the server's registry has it, without its locks ---- */
+/* ---- waiters: as in the server's registry, without its locks ---- */
 
 static void hand_on(struct place *place, struct store_worker *from)
 {
@@ -250,7 +250,7 @@ static uint32_t idle_waiters(const struct test *test)
     return count;
 }
 
-/* Nothing new: all come to their end but those for whom there is nothing. */
+/* No new requests: all end, except waiters for which no token is left. */
 static void let_end(struct test *test)
 {
     for (uint32_t i = 0; test->busy > idle_waiters(test); i++) {

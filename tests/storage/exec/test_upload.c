@@ -215,7 +215,8 @@ static void flushing_everything_leaves_uploads_alone(void **state)
 
 /* ---- many at once ---- */
 
-/* With 256 pages of cache: the frames are for a few of them, and nobody waits for the slow ones. */
+/* With 256 pages of cache there are frames for a few uploads only; no upload waits for slow ones.
+ * */
 static void slow_ones_hold_up_nobody(void **state)
 {
     (void)state;
@@ -283,7 +284,7 @@ static void a_slow_device_is_waited_for(void **state)
     end(&rig, medium);
 }
 
-/* ---- of a length that nobody knew: put aside, and read by a stream ---- */
+/* ---- of unknown length: spilled, and read by a value reader ---- */
 
 struct reply_spill {
     struct store_request request; /* opens the stream */

@@ -1,5 +1,5 @@
-/* Full files: which keys go, who hears of it, what is refused; room that only takes a moment; and
- * who looks how much memory there is. */
+/* Full files: which keys are evicted, which events are reported, which writes are refused; room
+ * that is missing only for a moment; and measuring the memory in use. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

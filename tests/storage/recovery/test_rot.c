@@ -1,6 +1,6 @@
-/* Bit rot: each byte of what stands on the disk is changed in turn. It is noticed, counted, logged
- * and never served as somebody's value; the rest goes on, or the store is not opened and says what
- * to do. */
+/* Bit rot: each byte of what is on disk is changed in turn. The damage is detected, counted,
+ * logged and never served as a value; the rest stays available, or the store is not opened and
+ * says what to do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

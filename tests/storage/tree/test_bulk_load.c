@@ -1,5 +1,5 @@
-/* Collections that are made in steps: larger than the cache, seen by nobody before they are
- * finished, and gone without a trace where they are not. */
+/* Collections built in steps: larger than the cache, invisible until they are finished, and gone
+ * without a trace if they are abandoned. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* What looking into large collections costs: pages read, by whom and when, and nobody held up. */
+/* The cost of look-ups in large collections: which pages are read, when and by which request, and
+ * that no other request is held up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

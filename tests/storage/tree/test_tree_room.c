@@ -167,7 +167,8 @@ static enum store_result delete_run(struct store_txn *txn, struct store_request 
     return store_delete(txn, &((struct tree_job *)request)->keys[0]);
 }
 
-/* A flush of everything frees all pages at once; who was about to free some must not. */
+/* A flush of everything frees all pages at once; a purge that was about to free some must not free
+ * them again. */
 static void a_flush_overtakes_a_deletion(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Keys that do not stand in their items: at the lengths where something changes, over restarts and
- * power cuts; their space comes back with them, and damage to it hurts nobody else. */
+/* Keys stored outside of their items: at the lengths where the representation changes, over
+ * restarts and power cuts; their space is freed with them, and damage to one affects no other key.
+ * */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

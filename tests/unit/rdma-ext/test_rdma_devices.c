@@ -435,7 +435,7 @@ static void one_that_goes_is_let_go_of(void **state)
     assert_int_equal(served_by(2, 200), 21);
 }
 
-/* A farewell that nobody has visited yet keeps it. */
+/* A service is kept as long as a worker has not visited the message that it is to leave. */
 static void it_is_not_freed_too_early(void **state)
 {
     (void)state;

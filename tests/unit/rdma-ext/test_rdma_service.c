@@ -144,8 +144,8 @@ static void grow_old(void)
     nanosleep(&time, NULL);
 }
 
-/* Figures are asked for again and again, and the helper is slow: it looks at the port by itself
- * while it is still to look for those who have asked. */
+/* Figures are requested again and again while the helper is slow, so that it also queries the port
+ * by itself: no job may be lost. */
 static void no_job_is_lost(void **state)
 {
     (void)state;

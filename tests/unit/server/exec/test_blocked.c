@@ -155,7 +155,7 @@ static void test_what_one_does_not_take_goes_to_the_next(void **state)
     assert_nobody_waits(fixture);
 }
 
-/* Nobody knows what a swap has brought: those of both types look, one after the other. */
+/* A swap of databases may bring either type: waiters for both types look, one after the other. */
 static void test_a_swap_is_for_who_can_use_it(void **state)
 {
     struct fixture *fixture = *state;
@@ -172,8 +172,8 @@ static void test_a_swap_is_for_who_can_use_it(void **state)
     assert_nobody_waits(fixture);
 }
 
-/* A client that was handed one key holds up nobody at another, and what it leaves there is handed
- * on when it has been served. */
+/* A client that was handed one key holds up no waiter at its other keys, and what it leaves there
+ * is handed on when it has been served. */
 static void test_two_keys_ready_at_once(void **state)
 {
     struct fixture *fixture = *state;

@@ -273,7 +273,7 @@ static void test_one_key_is_a_line(void **state)
     deliver(peer, "LPUSH l a\r\nLPUSH l b\r\nLPUSH l c\r\n");
     assert_int_equal(conn_of(peer)->running, 3);
     run(fixture, peer, 50);
-    assert_received(peer, ":1\r\n:1\r\n:2\r\n"); /* who was blocked is served in between */
+    assert_received(peer, ":1\r\n:1\r\n:2\r\n"); /* the blocked client is served in between */
     assert_received(other, "*2\r\n$1\r\nl\r\n$1\r\na\r\n");
 }
 
@@ -475,7 +475,7 @@ static void test_idle_holds_no_buffers(void **state)
 
 /* ---- blocking ---- */
 
-/* Nobody comes between the command that wakes a client and what it was woken for. */
+/* No other command runs between the one that wakes a client and the woken one. */
 static void test_who_was_woken_is_served_first(void **state)
 {
     struct fixture *fixture = *state;

@@ -27,8 +27,8 @@ static size_t answers(const struct peer *peer)
     return peer->received.len / strlen(ANSWER);
 }
 
-/* While the subscriber's worker has no time, what is on its way is bounded: the publisher waits,
- * and nobody else. Nothing is lost. */
+/* While the subscriber's worker is busy, pending messages are bounded: only the publisher waits.
+ * Nothing is lost. */
 static void test_who_publishes_faster_than_is_delivered_waits(void **state)
 {
     struct fixture *fixture = *state;

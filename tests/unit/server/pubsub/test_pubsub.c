@@ -1,6 +1,6 @@
 /*
- * The registry of subscriptions: who is counted where, over two workers, and that nothing is left.
- * Delivery is tested over sockets (tests/server/test_pubsub.py).
+ * The registry of subscriptions: what is counted where, over two workers, and that nothing is
+ * left. Delivery is tested over sockets (tests/server/test_pubsub.py).
  */
 #include <setjmp.h>
 #include <stdarg.h>
