@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "server/core/round_clock.h"
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
 #include "server/exec/slowlog.h"
@@ -201,9 +202,12 @@ struct conn *conn_of(const struct peer *peer)
     return peer->transport->arg;
 }
 
+/* On a busy machine all calls between two turns may take longer than a round may. */
 void poke(struct peer *peer)
 {
     struct transport *transport = peer->transport;
+    if (transport != NULL)
+        round_clock_restart(conn_of(peer)->worker);
     bool is_readable = transport != NULL && (peer->wanted & TRANSPORT_READABLE) != 0 &&
                        (peer->taken < peer->cut || peer->has_ended);
     if (is_readable)
