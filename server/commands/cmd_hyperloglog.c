@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "server/commands/cmd_string.h"
+#include "server/exec/long_run.h"
 #include "server/types/hyperloglog.h"
 #include "server/core/server.h"
 #include "server/pubsub/notify.h"
@@ -137,6 +138,8 @@ static enum store_result collect(struct call *call, uint8_t registers[HLL_REGIST
             continue;
         *any_dense |= !hll_is_sparse(string);
         result = check_state(call, hll_collect(registers, string));
+        if (result == STORE_OK)
+            result = call_yield(call);
     }
     return result;
 }

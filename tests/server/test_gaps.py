@@ -240,3 +240,25 @@ def test_a_long_removal_keeps_its_reply(server):
     taken = client.spop("popped", 20000)
     assert len(set(taken)) == 20000 and set(taken) <= set(members)
     assert client.scard("popped") == 10000
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a transaction"])
+@pytest.mark.parametrize("words, reply", [
+    (["PFCOUNT"] + ["hll"] * 5000, b":%d\r\n"),
+    (["PFMERGE", "merged"] + ["hll"] * 5000, b"+OK\r\n"),
+], ids=["PFCOUNT", "PFMERGE"])
+def test_hyperloglogs_of_many_keys_are_many_rounds(server, words, reply, nested):
+    client = server.client()
+    for i in range(20):
+        client.pfadd("hll", *range(i * 1000, i * 1000 + 1000))
+    count = client.pfcount("hll")
+    with server.raw() as raw:
+        if nested:
+            raw.call("MULTI")
+            raw.call(*words)
+            words, reply = ["EXEC"], b"*1\r\n" + reply
+        rounds, found = rounds_of(server, raw, *words)
+    assert found == (reply % count if b"%d" in reply else reply)
+    assert rounds > ROUNDS
+    if b"+OK" in reply:
+        assert client.pfcount("merged") == count
