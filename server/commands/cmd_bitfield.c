@@ -10,8 +10,8 @@
  *    beyond the string's end.
  * 2. [dirty_from, dirty_to) covers all bytes that differ from the store; it is empty if there are
  *    none.
- * 3. `value` is the string as the store has it now; it is `stale` only between a write and the
- *    next read.
+ * 3. `value` is the string as the store has it now, unless it is `stale`: from a write, or a turn
+ * of others, until the next access to the store.
  */
 #include "server/commands/commands.h"
 
@@ -20,6 +20,7 @@
 
 #include "server/commands/cmd_bitmap.h"
 #include "server/commands/cmd_string.h"
+#include "server/exec/long_run.h"
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
@@ -55,12 +56,33 @@ struct field {
 
 /* ---- the window ---- */
 
+/* Reads the string's state again if it is stale. INFO and notifications do not count this as
+ * another lookup. */
+static enum store_result window_refresh(struct window *window)
+{
+    struct call *call = window->call;
+    struct string_value *value = &window->value;
+    if (!window->stale)
+        return STORE_OK;
+    enum store_result result = store_get(call->txn, call->keys, &value->item);
+    if (result != STORE_OK && result != STORE_ABSENT)
+        return result;
+    value->exists = result == STORE_OK;
+    value->length = value->exists ? value->item.length : 0;
+    assert(value->exists || !window->has_written);
+    window->stale = false;
+    return STORE_OK;
+}
+
 static enum store_result window_flush(struct window *window)
 {
     assert(window->dirty_from <= window->dirty_to && window->dirty_to <= WINDOW_BYTES);
     size_t len = window->dirty_to - window->dirty_from;
     if (len == 0)
         return STORE_OK;
+    enum store_result result = window_refresh(window);
+    if (result != STORE_OK)
+        return result;
     char *copy = store_alloc(window->call->txn, len);
     if (copy == NULL)
         return STORE_NO_MEMORY;
@@ -69,17 +91,6 @@ static enum store_result window_flush(struct window *window)
     uint64_t at = window->start + window->dirty_from;
     window->dirty_from = window->dirty_to = 0;
     return string_write(window->call, window->call->keys, &window->value, at, copy, len);
-}
-
-/* Reads the string's state again after a write of ours. */
-static enum store_result window_refresh(struct window *window)
-{
-    if (!window->stale)
-        return STORE_OK;
-    enum store_result result = string_find(window->call, window->call->keys, &window->value);
-    assert(result != STORE_ANSWERED && (result != STORE_OK || window->value.exists));
-    window->stale = result != STORE_OK;
-    return result;
 }
 
 /* Moves the window so that it covers the bytes [from, to). */
@@ -307,6 +318,9 @@ static enum store_result read_fields(struct call *call, struct fields *fields)
             return STORE_ANSWERED;
         if (!has_field)
             continue;
+        enum store_result result = call_yield_at(call, fields->count);
+        if (result != STORE_OK)
+            return result;
         fields->list[fields->count++] = field;
         if (field.action == FIELD_GET)
             continue;
@@ -328,8 +342,13 @@ static enum store_result run_fields(struct call *call, const struct fields *fiel
         return STORE_OK;
     const struct string_value found = window.value;
     resp_array(call->reply, fields->count);
-    for (size_t i = 0; i < fields->count && result == STORE_OK; i++)
+    for (size_t i = 0; i < fields->count && result == STORE_OK; i++) {
         result = run_field(&window, &fields->list[i]);
+        if (result == STORE_OK && i % YIELD_EVERY == YIELD_EVERY - 1) {
+            result = call_yield(call);
+            window.stale = true;
+        }
+    }
     if (result == STORE_OK && fields->writes)
         result = window_close(&window, fields->written_length);
     if (result == STORE_OK && window.has_written && window.has_set)

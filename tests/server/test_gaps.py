@@ -242,6 +242,15 @@ def test_a_long_removal_keeps_its_reply(server):
     assert client.scard("popped") == 10000
 
 
+def windows(count, write):
+    """Fields that are far from each other in turn."""
+    words = []
+    for i in range(count):
+        offset = "#%d" % (i % 2 * 100_000 + i // 2)
+        words += ["SET", "u8", offset, i % 251] if write else ["GET", "u8", offset]
+    return words
+
+
 @pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a transaction"])
 @pytest.mark.parametrize("words, reply", [
     (["PFCOUNT"] + ["hll"] * 5000, b":%d\r\n"),
@@ -262,3 +271,22 @@ def test_hyperloglogs_of_many_keys_are_many_rounds(server, words, reply, nested)
     assert rounds > ROUNDS
     if b"+OK" in reply:
         assert client.pfcount("merged") == count
+
+
+def test_fields_of_distant_bytes_are_many_rounds(server):
+    """In transactions, since what a long command's arguments take to arrive does not count."""
+    count = 100_000
+    numbers = b"".join(b":%d\r\n" % (i % 251) for i in range(count))
+    client = server.client()
+    with server.raw() as raw:
+        for name, key, write, shown in (
+                ("BITFIELD", "text", True, b":0\r\n" * count), ("BITFIELD", "text", False, numbers),
+                ("BITFIELD_RO", "text", False, numbers),
+                ("BITFIELD_RO", "none", False, b":0\r\n" * count)):
+            misses = client.info("stats")["keyspace_misses"]
+            raw.call("MULTI")
+            raw.call(name, key, *windows(count, write))
+            rounds, reply = rounds_of(server, raw, "EXEC")
+            assert reply == b"*1\r\n*%d\r\n" % count + shown
+            assert rounds > ROUNDS
+            assert client.info("stats")["keyspace_misses"] == misses + (key == "none")
