@@ -18,10 +18,12 @@
 #include "server/commands/cmd_string.h"
 #include "server/exec/collector.h"
 #include "server/exec/keyspace.h"
+#include "server/exec/long_run.h"
 #include "server/types/string_walk.h"
 #include "server/core/call.h"
 
 #define LCS_STEP_CELLS (512 * 1024) /* takes a millisecond or two */
+#define LCS_WALK_STEPS (64 * 1024)  /* of the walk back, between two checks of the clock */
 
 struct lcs_options {
     bool length_only, ranges, with_match_len;
@@ -124,13 +126,16 @@ static size_t way_bytes(const struct lcs *lcs)
 }
 
 /* Finds the last match before (*a_end, *b_end): a longest run of bytes equal in both strings. Moves
- * both ends to its beginning. False: the beginning of a string was reached. */
-static bool match_before(const struct lcs *lcs, size_t *a_end, size_t *b_end,
-                         struct lcs_match *match)
+ * both ends to its beginning. STORE_ABSENT: the beginning of a string was reached. */
+static enum store_result match_before(struct call *call, const struct lcs *lcs, size_t *a_end,
+                                      size_t *b_end, struct lcs_match *match)
 {
     size_t i = *a_end, j = *b_end, len = 0;
     assert(i <= lcs->a.len && j <= lcs->b.len);
     while (i > 0 && j > 0) {
+        enum store_result result = (i + j) % LCS_WALK_STEPS < 2 ? call_yield(call) : STORE_OK;
+        if (result != STORE_OK)
+            return result;
         if (lcs->a.data[i - 1] == lcs->b.data[j - 1]) {
             i--, j--, len++;
             continue;
@@ -146,7 +151,7 @@ static bool match_before(const struct lcs *lcs, size_t *a_end, size_t *b_end,
     *match = (struct lcs_match){.a_first = i, .b_first = j, .len = len};
     *a_end = i;
     *b_end = j;
-    return len > 0;
+    return len > 0 ? STORE_OK : STORE_ABSENT;
 }
 
 static void reply_range(struct resp_writer *reply, size_t first, size_t len)
@@ -156,28 +161,51 @@ static void reply_range(struct resp_writer *reply, size_t first, size_t len)
     resp_integer(reply, (int64_t)(first + len - 1));
 }
 
-static void reply_matches(struct call *call, const struct lcs *lcs,
-                          const struct lcs_options *options)
+static void reply_match(struct resp_writer *reply, const struct lcs_match *match, bool with_len)
+{
+    resp_array(reply, with_len ? 3 : 2);
+    reply_range(reply, match->a_first, match->len);
+    reply_range(reply, match->b_first, match->len);
+    if (with_len)
+        resp_integer(reply, (int64_t)match->len);
+}
+
+/* Walks back over all matches that are long enough: counts them, or adds them to the reply. */
+static enum store_result walk_matches(struct call *call, const struct lcs *lcs,
+                                      const struct lcs_options *options, uint64_t *count,
+                                      struct resp_writer *reply)
 {
     struct lcs_match match;
-    uint64_t count = 0;
+    size_t i = lcs->a.len, j = lcs->b.len;
+    enum store_result result;
+    while ((result = match_before(call, lcs, &i, &j, &match)) == STORE_OK) {
+        if ((int64_t)match.len < options->min_match_len)
+            continue;
+        ++*count;
+        if (reply != NULL)
+            reply_match(reply, &match, options->with_match_len);
+    }
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
+static enum store_result reply_matches(struct call *call, const struct lcs *lcs,
+                                       const struct lcs_options *options)
+{
+    uint64_t count = 0, shown = 0;
     /* Walks the same way twice, because the reply starts with the number of matches. */
-    for (size_t i = lcs->a.len, j = lcs->b.len; match_before(lcs, &i, &j, &match);)
-        count += (int64_t)match.len >= options->min_match_len;
+    enum store_result result = walk_matches(call, lcs, options, &count, NULL);
+    if (result != STORE_OK)
+        return result;
     resp_map(call->reply, 2);
     resp_bulk_string(call->reply, "matches");
     resp_array(call->reply, count);
-    for (size_t i = lcs->a.len, j = lcs->b.len; match_before(lcs, &i, &j, &match);) {
-        if ((int64_t)match.len < options->min_match_len)
-            continue;
-        resp_array(call->reply, options->with_match_len ? 3 : 2);
-        reply_range(call->reply, match.a_first, match.len);
-        reply_range(call->reply, match.b_first, match.len);
-        if (options->with_match_len)
-            resp_integer(call->reply, (int64_t)match.len);
-    }
+    result = walk_matches(call, lcs, options, &shown, call->reply);
+    if (result != STORE_OK)
+        return result;
+    assert(shown == count);
     resp_bulk_string(call->reply, "len");
     resp_integer(call->reply, lcs->length);
+    return STORE_OK;
 }
 
 static enum store_result reply_subsequence(struct call *call, const struct lcs *lcs)
@@ -185,13 +213,16 @@ static enum store_result reply_subsequence(struct call *call, const struct lcs *
     char *text = store_alloc(call->txn, (size_t)lcs->length + 1);
     if (text == NULL)
         return STORE_NO_MEMORY;
-    size_t end = lcs->length;
+    size_t end = lcs->length, i = lcs->a.len, j = lcs->b.len;
     struct lcs_match match;
-    for (size_t i = lcs->a.len, j = lcs->b.len; match_before(lcs, &i, &j, &match);) {
+    enum store_result result;
+    while ((result = match_before(call, lcs, &i, &j, &match)) == STORE_OK) {
         assert(match.len <= end);
         end -= match.len;
         memcpy(text + end, lcs->a.data + match.a_first, match.len);
     }
+    if (result != STORE_ABSENT)
+        return result;
     assert(end == 0); /* the way back is as long as the table says, or `text` has a gap */
     resp_bulk(call->reply, text, lcs->length);
     return STORE_OK;
@@ -301,6 +332,8 @@ static enum store_result copy_piece(struct call *call, struct lcs *kept,
         return result;
     if (piece.length > value->length - at)
         piece.length = value->length - at;
+    if (piece.length > STORE_READER_PIECE) /* a hole */
+        piece.length = STORE_READER_PIECE;
     if (piece.bytes != NULL)
         memcpy(kept->bytes + kept->loaded, piece.bytes, piece.length);
     else
@@ -379,10 +412,9 @@ enum store_result cmd_lcs(struct call *call)
     if (result != STORE_OK)
         return result;
     if (options.ranges)
-        reply_matches(call, &lcs, &options);
-    else if (options.length_only)
-        resp_integer(call->reply, lcs.length);
-    else
+        return reply_matches(call, &lcs, &options);
+    if (!options.length_only)
         return reply_subsequence(call, &lcs);
+    resp_integer(call->reply, lcs.length);
     return STORE_OK;
 }

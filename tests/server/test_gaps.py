@@ -159,6 +159,24 @@ def test_lcs_of_long_strings(server, lengths):
     assert client.eval("return redis.call('LCS', 'a', 'b', 'LEN')", 2, "a", "b") == length
 
 
+@pytest.mark.parametrize("filled", [True, False], ids=["full", "hole"])
+def test_the_way_back_of_lcs_is_many_rounds(server, filled):
+    """Over all of the long string, to the match at its beginning."""
+    length = 40_000_000
+    client = server.client()
+    client.config_set("maxmemory", "1gb")
+    client.set("long", b"yx" + b"z" * length * filled)
+    client.setrange("long", length, "z")
+    client.set("short", "yx")
+    found = [b"matches", [[[0, 1], [0, 1]]], b"len", 2]
+    with server.raw() as raw:
+        longest(raw)
+        assert client.execute_command("LCS", "long", "short", "IDX") == found
+        assert longest(raw) < LIMIT_USEC
+        assert client.execute_command("LCS", "short", "long") == b"yx"
+        assert longest(raw) < LIMIT_USEC
+
+
 # ---- one command is many rounds ----
 
 MEMBERS = 120_000
