@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/script/script_busy.h"
 #include "server/script/script_state.h"
 
 /* ---- encoding ---- */
+
+#define STRING_PIECE ((size_t)64 * 1024) /* bytes of a string between two looks at the clock */
 
 struct encoder {
     lua_State *lua;
@@ -29,15 +32,11 @@ static void put(struct encoder *encoder, const char *bytes, size_t len)
     script_check_scratch(encoder->lua);
 }
 
-static void encode_string(struct encoder *encoder, int index)
+/* Writes at most six bytes for one; returns the end. */
+static char *encode_bytes(char *to, const char *text, size_t len)
 {
     static const char plain[] = "\"\\/\b\f\n\r\t", letters[] = "\"\\/bfnrt";
-    size_t len;
-    const char *text = lua_tolstring(encoder->lua, index, &len);
-    char *start = resp_reserve(encoder->out, 6 * len + 2), *to = start;
-    if (start == NULL)
-        luaL_error(encoder->lua, "not enough memory");
-    *to++ = '"';
+    static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < len; i++) {
         unsigned char byte = (unsigned char)text[i];
         const char *found = byte == 0 ? NULL : strchr(plain, byte);
@@ -45,15 +44,35 @@ static void encode_string(struct encoder *encoder, int index)
             *to++ = '\\';
             *to++ = letters[found - plain];
         } else if (byte < ' ' || byte == 127) {
-            to += sprintf(to, "\\u%04x", byte);
+            memcpy(to, "\\u00", 4);
+            to[4] = digits[byte >> 4];
+            to[5] = digits[byte & 15];
+            to += 6;
         } else {
             *to++ = (char)byte;
         }
     }
-    *to++ = '"';
-    assert((size_t)(to - start) <= 6 * len + 2);
-    encoder->out->len += (size_t)(to - start);
-    script_check_scratch(encoder->lua);
+    return to;
+}
+
+static void encode_string(struct encoder *encoder, int index)
+{
+    size_t len;
+    const char *text = lua_tolstring(encoder->lua, index, &len);
+    put(encoder, "\"", 1);
+    while (len > 0) {
+        size_t piece = len < STRING_PIECE ? len : STRING_PIECE;
+        char *start = resp_reserve(encoder->out, 6 * piece);
+        if (start == NULL)
+            luaL_error(encoder->lua, "not enough memory");
+        encoder->out->len += (size_t)(encode_bytes(start, text, piece) - start);
+        text += piece;
+        len -= piece;
+        script_check_scratch(encoder->lua);
+        if (len > 0)
+            script_check_interrupt(encoder->lua);
+    }
+    put(encoder, "\"", 1);
 }
 
 static int refuse(struct encoder *encoder, int index, const char *reason)
@@ -263,6 +282,16 @@ static void read_number(struct decoder *decoder)
     decoder->token = TOKEN_NUMBER;
 }
 
+/* Whether a number begins here; what follows decides whether it is a sound one. */
+static bool is_number(const struct decoder *decoder)
+{
+    const char *at = decoder->at;
+    if (*at == '-' || (*at >= '0' && *at <= '9'))
+        return true;
+    return decoder->options->decode_invalid &&
+           (*at == '+' || strncasecmp(at, "inf", 3) == 0 || strncasecmp(at, "nan", 3) == 0);
+}
+
 static int read_hex(const char *at, const char *end)
 {
     int value = 0;
@@ -372,8 +401,7 @@ static void next_token(struct decoder *decoder)
         decoder->token = TOKEN_FALSE;
     } else if (take_word(decoder, "null")) {
         decoder->token = TOKEN_NULL;
-    } else if (strchr(decoder->options->decode_invalid ? "+-0123456789iInN" : "-0123456789", c) !=
-               NULL) {
+    } else if (is_number(decoder)) {
         read_number(decoder);
     } else {
         fail_token(decoder, "invalid token");

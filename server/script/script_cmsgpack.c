@@ -287,8 +287,8 @@ static void unpack_value(struct unpacker *unpacker)
         lua_pushinteger(lua, (lua_Integer)head - 256);
 }
 
-/* Decodes up to `limit` values (0: all) from `offset` on. Unless all are wanted, pushes the offset
- * of the next one first, or -1 at the end. */
+/* Decodes up to `limit` values from `offset` on; all if both are 0. Unless all are wanted, pushes
+ * the offset of the next one first, or -1 at the end. */
 static int unpack_from(lua_State *lua, lua_Number limit, lua_Number offset)
 {
     size_t len;
@@ -305,7 +305,7 @@ static int unpack_from(lua_State *lua, lua_Number limit, lua_Number offset)
     bool is_all = limit == 0 && offset == 0;
     int count = 0;
     lua_settop(lua, 1);
-    while (unpacker.at < unpacker.end && (limit == 0 || count < limit)) {
+    while (unpacker.at < unpacker.end && (is_all || count < limit)) {
         unpack_value(&unpacker);
         count++;
     }

@@ -33,7 +33,7 @@
 #define COMPILED_MAX 1000 /* when exceeded, all are dropped */
 #define FULL_COLLECT_SHARE 4
 #define SMALL_BYTES ((size_t)1 << 20) /* kept where others may need the memory */
-#define KEPT_SHARE 2 /* fraction of the runs' memory that all workers together keep */
+#define KEPT_SHARE 2    /* fraction of the runs' memory that all workers together keep */
 
 /* Objects that a run takes from Lua's registry by number, so that it allocates no strings or
  * closures for them. */
@@ -246,6 +246,11 @@ static int describe_error(lua_State *lua)
     lua_settop(lua, 1);
     if (state->is_over && state->result != STORE_OK)
         return 1;
+    if (script_is_sealed(lua, 1)) { /* must not be written to */
+        lua_newtable(lua);
+        lua_replace(lua, 1);
+        lua_settop(lua, 1);
+    }
     if (!lua_istable(lua, 1)) {
         lua_newtable(lua);
         lua_pushliteral(lua, "ERR ");
@@ -351,16 +356,20 @@ static int run_protected(lua_State *lua)
     assert(call != NULL && state == script_state_of(lua));
     push_kept(lua, KEPT_HANDLER);
     int handler = lua_gettop(lua);
+    state->is_hooked = true; /* text and arguments may be large blocks */
+    script_set_hook(lua, state);
     if (!push_function(lua, state, state->script)) {
-        refuse_script(lua, state, state->script, call->reply);
+        if (!state->is_over)
+            refuse_script(lua, state, state->script, call->reply);
+        else if (state->result == STORE_OK) /* killed while it was compiled */
+            write_error(lua, call, state->script);
         return 0;
     }
-    state->is_hooked = true; /* arguments may be large blocks */
-    script_set_hook(lua, state);
     push_kept(lua, KEPT_GLOBALS);
     set_arguments(lua, call, KEPT_KEYS, run->key_at, run->arg_at);
     set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
     lua_pop(lua, 1);
+    state->has_arguments = true;
     bool is_well = lua_pcall(lua, 0, 1, handler) == 0;
     call->nested_calls->error_is_counted = is_counted(lua);
     if (is_well)
@@ -368,6 +377,22 @@ static int run_protected(lua_State *lua)
     else if (!state->is_over || state->result == STORE_OK)
         write_error(lua, call, state->script);
     return 0;
+}
+
+/* Replaces what set_arguments() set. Called outside of protected calls: an entry that exists takes
+ * a value without memory, and `false` keeps it. */
+static void drop_arguments(struct script_state *state)
+{
+    if (!state->has_arguments)
+        return;
+    push_kept(state->lua, KEPT_GLOBALS);
+    for (enum kept name = KEPT_KEYS; name <= KEPT_ARGV; name++) {
+        push_kept(state->lua, name);
+        lua_pushboolean(state->lua, false);
+        lua_rawset(state->lua, -3);
+    }
+    lua_settop(state->lua, 0);
+    state->has_arguments = false;
 }
 
 static int collect(lua_State *lua)
@@ -478,6 +503,7 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     lua_settop(state->lua, 0);
     state->is_hooked = false;
     heed_late_kill(state, start);
+    drop_arguments(state);
     keep_small(state);
     script_settle_memory(state);
     session->db = db;

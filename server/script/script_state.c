@@ -77,7 +77,8 @@ static bool is_granted(struct script_state *state, size_t bytes)
 /* The transaction's memory is known to the store already. */
 static void tell_store(struct script_state *state, uint64_t apart)
 {
-    int64_t change = (int64_t)(state->bytes + state->reply_bytes + apart) - state->noted_bytes;
+    size_t bytes = state->bytes + state->reply_bytes + state->scratch.capacity;
+    int64_t change = (int64_t)(bytes + apart) - state->noted_bytes;
     if (change < NOTE_STEP && change > -NOTE_STEP)
         return;
     state->noted_bytes += change;
@@ -86,7 +87,7 @@ static void tell_store(struct script_state *state, uint64_t apart)
 
 static size_t all_bytes(const struct script_state *state)
 {
-    return state->bytes + state->command_bytes + state->reply_bytes;
+    return state->bytes + state->command_bytes + state->reply_bytes + state->scratch.capacity;
 }
 
 static bool is_within_grant(struct script_state *state)
@@ -116,9 +117,16 @@ static void give_grants_back(struct script_state *state)
     state->granted = kept;
 }
 
+static void keep_scratch_small(struct script_state *state)
+{
+    if (state->scratch.failed || state->scratch.capacity > SCRATCH_KEPT)
+        resp_writer_free(&state->scratch);
+}
+
 void script_settle_memory(struct script_state *state)
 {
     state->command_bytes = state->reply_bytes = 0;
+    keep_scratch_small(state);
     give_grants_back(state);
     tell_store(state, 0);
     atomic_store_explicit(&state->worker->script.bytes, state->bytes, memory_order_relaxed);
@@ -179,17 +187,17 @@ static void *allocate(void *arg, void *block, size_t old_size, size_t size)
 
 struct resp_writer *script_scratch(lua_State *lua)
 {
-    struct resp_writer *scratch = &script_state_of(lua)->scratch;
-    if (scratch->failed || scratch->capacity > SCRATCH_KEPT)
-        resp_writer_free(scratch);
-    resp_truncate(scratch, 0);
-    return scratch;
+    struct script_state *state = script_state_of(lua);
+    keep_scratch_small(state);
+    resp_truncate(&state->scratch, 0);
+    return &state->scratch;
 }
 
 void script_check_scratch(lua_State *lua)
 {
-    struct resp_writer *scratch = &script_state_of(lua)->scratch;
-    if (scratch->failed || scratch->len > script_memory_max(script_state_of(lua)))
+    struct script_state *state = script_state_of(lua);
+    const struct resp_writer *scratch = &state->scratch;
+    if (scratch->failed || scratch->len > script_memory_max(state) || !is_within_grant(state))
         luaL_error(lua, "not enough memory");
 }
 

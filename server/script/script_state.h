@@ -55,6 +55,7 @@ struct script_state {
     enum store_result result; /* why; STORE_OK: it was killed */
     lua_Hook hook;            /* checks for interrupts */
     bool is_hooked;           /* the hook is set in Lua */
+    bool has_arguments;       /* KEYS and ARGV are set */
     int hook_instructions;    /* between two interrupt checks */
     uint32_t tick_weight;     /* of a script_check_clock(): larger if instructions are slow */
     uint32_t ticks;           /* weighted calls of script_check_clock() */
@@ -96,7 +97,7 @@ static inline bool script_has_large_blocks(const struct script_state *state)
  * may use it too. script_push_scratch() pushes its bytes as a string. The library must check the
  * limit while it writes. */
 struct resp_writer *script_scratch(lua_State *lua);
-void script_check_scratch(lua_State *lua); /* raises an error if it is too large */
+void script_check_scratch(lua_State *lua); /* raises an error if it takes too much memory */
 void script_push_scratch(lua_State *lua);
 
 #endif

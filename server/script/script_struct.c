@@ -116,8 +116,9 @@ static bool next_item(struct format *format, size_t offset, struct item *item)
     item->size = size_of(format, item->kind);
     item->padding = 0;
     if (item->size > 1 && item->kind != 'c') {
+        /* As a mask, also for sizes that are no power of two. */
         size_t align = item->size < format->align ? item->size : format->align;
-        if (align > 1 && (align & (align - 1)) == 0)
+        if (align > 1)
             item->padding = (align - (offset & (align - 1))) & (align - 1);
     }
     return true;

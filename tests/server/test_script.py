@@ -261,6 +261,36 @@ def test_nothing_shared_can_be_changed(raw, script):
     assert b"Attempt to modify a readonly table" in raw.call("EVAL", script, 0)
 
 
+def test_an_error_that_is_a_shared_table_is_not_written_to(raw):
+    for table in ("_G", "string", "cjson"):
+        assert raw.call("EVAL", f"error({table})", "0").startswith(b"-ERR")
+    assert b"nonexistent global variable 'line'" in raw.call("EVAL", "return line", "0")
+    assert raw.call("EVAL", "return {string.line, cjson.source}", "0") == b"*0\r\n"
+    assert b"readonly table" in raw.call("EVAL", "line = 1", "0")
+
+
+@pytest.mark.vellum
+def test_long_arguments_are_dropped_after_the_run(make_server):
+    server = make_server(maxmemory="64mb")
+    with server.raw() as raw:
+        for _ in range(3):
+            assert raw.call("EVAL", "return 1", "0", b"x" * 14_000_000) == b":1\r\n"
+            assert raw.call("EVAL", "return #string.rep('x', 12e6)", "0") == b":12000000\r\n"
+
+
+@pytest.mark.vellum
+def test_a_script_can_be_killed_while_it_is_compiled(make_server):
+    """It would end with a syntax error."""
+    server = make_server(busy_reply_threshold="1", maxmemory="1gb")
+    with server.raw() as raw, server.raw() as other:
+        raw.send(encode("EVAL", "local a = 1 " + "a = a + 1 " * 1_000_000 + "(", "0"))
+        limit = time.monotonic() + 60
+        while other.call("SCRIPT", "KILL") != OK:
+            assert time.monotonic() < limit
+        assert b"Script killed by user with SCRIPT KILL" in raw.reply()
+        assert raw.call("EVAL", "return 1", "0") == b":1\r\n"
+
+
 @pytest.mark.parametrize("name", ["print", "dofile", "loadfile", "require", "module", "package",
                                   "os", "io", "debug", "getfenv", "setfenv", "newproxy"])
 def test_what_is_not_there(raw, name):
@@ -382,7 +412,7 @@ def test_time_and_chance_stand_still(raw):
 
 @pytest.mark.vellum
 def test_time_stands_still_past_the_busy_threshold(make_server):
-    client = make_server(busy_reply_threshold="1").client()
+    client = make_server(busy_reply_threshold="1", maxmemory="1gb").client()
     first, last = client.eval("""
         local first = redis.call('time')
         for i = 1, 1e7 do end
@@ -508,6 +538,12 @@ MESSAGES = "local function e(...) local ok, m = pcall(...) return m end "
     ("return e(cjson.decode, '{')", b"Expected object key string but found T_END at character 2"),
     ("return e(cjson.decode, '[1 2]')",
      b"Expected comma or array end but found T_NUMBER at character 4"),
+    ("return e(cjson.decode, '[nil]')", b"Expected value but found invalid token at character 2"),
+    ("return tostring(cjson.decode('[-Inf]')[1])", b"-inf"),
+    ("return tostring(#cjson.encode(string.rep('\\n', 100000) .. 'x'))", b"200003"),
+    ("return cjson.encode({cmsgpack.unpack_limit('\\1\\2\\3', 0, 1)})", b"[1]"),
+    ("return cjson.encode({cmsgpack.unpack_limit('\\1\\2\\3', 0, 0)})", b"[1,2,3]"),
+    ("return cjson.encode({struct.size('!4i3'), #struct.pack('!4i3', 1)})", b"[5,5]"),
     ("return e(cjson.decode, '@')", b"Expected value but found invalid token at character 1"),
     ("return e(cjson.encode, {[1]=1,[100]=2})",
      b"Cannot serialise table: excessively sparse array"),
