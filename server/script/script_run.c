@@ -33,7 +33,7 @@
 #define COMPILED_MAX 1000 /* when exceeded, all are dropped */
 #define FULL_COLLECT_SHARE 4
 #define SMALL_BYTES ((size_t)1 << 20) /* kept where others may need the memory */
-#define KEPT_SHARE 2    /* fraction of the runs' memory that all workers together keep */
+#define KEPT_SHARE 2 /* fraction of the runs' memory that all workers together keep */
 
 /* Objects that a run takes from Lua's registry by number, so that it allocates no strings or
  * closures for them. */
