@@ -148,18 +148,21 @@ int vellum_into_receive(struct vellum *vellum)
     return give_to_reader(vellum);
 }
 
+/* A first one that is answered by an ordinary reply has no part in the stream: the part at the head
+ * of the stream belongs to a later one. */
+bool vellum_into_is_due(const struct vellum *vellum)
+{
+    const struct vellum_into *into = vellum->intos;
+    return into->turn == vellum->answered && !into->is_by_reply;
+}
+
 bool vellum_into_begin(struct vellum *vellum)
 {
     struct vellum_into *into = vellum->intos;
-    if (vellum->answered != into->turn || !vellum_channel_grant(vellum->channel, &into->span))
+    if (!vellum_into_is_due(vellum) || !vellum_channel_grant(vellum->channel, &into->span))
         return false;
     into->is_granted = true;
     return true;
-}
-
-bool vellum_into_is_due(const struct vellum *vellum)
-{
-    return vellum->intos->turn == vellum->answered;
 }
 
 /* An integer reply instead of the value. NULL: out of memory. */

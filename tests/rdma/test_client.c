@@ -235,6 +235,7 @@ static void values_into_memory_in_pipelines(void **state)
             vellum_append_get_into(vellum, key, (size_t)length, memory, i * size, size), REDIS_OK);
         vellum_append(vellum, "STRLEN %s", key);
     }
+    vellum_append_get_into(vellum, "into:3", 6, memory, 0, 0);    /* empty, and no room */
     vellum_append_get_into(vellum, "into:5", 6, memory, 0, 1000); /* too long */
     vellum_append_get_into(vellum, "into:none", 9, memory, 0, size);
     vellum_append_get_into(vellum, "into:2", 6, memory, count * size, size);
@@ -250,6 +251,8 @@ static void values_into_memory_in_pipelines(void **state)
         }
         assert_memory_equal(to + i * size, bytes + i * 1000, sizes[i]);
     }
+    assert_int_equal(vellum_get_reply(vellum, &reply), REDIS_OK);
+    is_reply(vellum, reply, "0");
     assert_int_equal(vellum_get_reply(vellum, &reply), REDIS_OK);
     assert_int_equal(reply->len, 300000);
     freeReplyObject(reply);
