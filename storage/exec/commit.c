@@ -59,8 +59,7 @@ static enum store_result prepare_put(struct store_txn *txn, struct page_file *fi
                                      struct write *write)
 {
     uint32_t payload = write->large ? write->large->root_bytes : write->len;
-    uint32_t head =
-        (uint32_t)sizeof(struct format_item) + (write->expire_ms == STORE_NO_EXPIRY ? 0u : 8u);
+    uint32_t head = format_head_with(write->expire_ms != STORE_NO_EXPIRY);
     write->item_len = head + long_key_in_item(&write->key) + payload;
     assert(write->item_len <= FORMAT_ITEM_MAX);
     uint32_t size_class = format_class_for(write->item_len);

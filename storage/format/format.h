@@ -504,9 +504,14 @@ uint64_t format_hash(const struct format_secret *secret, const char *data, size_
 uint64_t format_second_hash(const struct format_secret *secret, const char *data, size_t len);
 uint64_t format_checksum(const void *data, size_t len);
 
+/* Bytes of an item before its key. */
+static inline uint32_t format_head_with(bool has_expiry)
+{
+    return (uint32_t)sizeof(struct format_item) + (has_expiry ? 8u : 0u);
+}
 static inline uint32_t format_head_length(const struct format_item *item)
 {
-    return (uint32_t)sizeof *item + (item->flags & FORMAT_HAS_EXPIRY ? 8u : 0u);
+    return format_head_with(item->flags & FORMAT_HAS_EXPIRY);
 }
 static inline const char *format_key(const struct format_item *item)
 {

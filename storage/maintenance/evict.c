@@ -81,9 +81,11 @@ static uint64_t rank(struct choice *choice, uint32_t slot, uint64_t entry)
     case STORE_EVICT_LFU:
         return access_rank(&partition->file, index_page(entry), index_item_slot(entry),
                            choice->now_ms);
-    default: /* random: in the order of the walk */
-        return choice->seen;
+    case STORE_EVICT_RANDOM:
+    case STORE_EVICT_NOTHING: /* changed meanwhile */
+        break;
     }
+    return choice->seen; /* in the order of the walk */
 }
 
 static void insert(struct choice *choice, const struct candidate *fresh)

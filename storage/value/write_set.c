@@ -113,7 +113,7 @@ struct write *write_set_add(struct store_txn *txn, const struct store_key *key,
 
 bool write_set_fits(const struct store_key *key, uint64_t len, int64_t expire_ms)
 {
-    uint64_t head = sizeof(struct format_item) + (expire_ms == STORE_NO_EXPIRY ? 0 : 8);
+    uint64_t head = format_head_with(expire_ms != STORE_NO_EXPIRY);
     return head + long_key_in_item(key) + len <= FORMAT_ITEM_VALUE;
 }
 
