@@ -337,9 +337,9 @@ def processor_time(client, *words):
     return used() - before
 
 
-@pytest.mark.parametrize("names", [range(100000), ["same"] * 100000], ids=["distinct", "equal"])
-def test_the_last_of_many_keys_is_found_as_fast_as_the_first(client, names):
-    keys = [f"key{name}" for name in names] + ["last"]
+@pytest.mark.parametrize("kind", ["distinct", "equal"])
+def test_the_last_of_many_keys_is_found_as_fast_as_the_first(client, kind):
+    keys = [f"key{i if kind == 'distinct' else ''}" for i in range(100000)] + ["last"]
     script = "for i = 1, 50000 do redis.call('GET', KEYS[%s]) end return 50000"
     first = processor_time(client, "EVAL", script % "1", len(keys), *keys)
     last = processor_time(client, "EVAL", script % "#KEYS", len(keys), *keys)
