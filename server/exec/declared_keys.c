@@ -2,15 +2,10 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "server/exec/keyspace.h"
 
 #define FEW_KEYS 16 /* compared one by one */
-
-static bool is_same(const struct store_key *a, const struct store_key *b)
-{
-    return a->hash == b->hash && a->db == b->db && a->len == b->len &&
-           memcmp(a->data, b->data, a->len) == 0;
-}
 
 /* The cell of an equal key, or the empty one where it would be. */
 static uint32_t *find(const struct declared_keys *declared_keys,
@@ -18,7 +13,7 @@ static uint32_t *find(const struct declared_keys *declared_keys,
 {
     size_t at = (size_t)(key->hash + key->db) & declared_keys->mask;
     while (declared_keys->places[at] != 0 &&
-           !is_same(&request->keys[declared_keys->places[at] - 1], key))
+           !key_equals(&request->keys[declared_keys->places[at] - 1], key))
         at = (at + 1) & declared_keys->mask;
     return &declared_keys->places[at];
 }
@@ -49,7 +44,7 @@ static bool build(struct declared_keys *declared_keys, struct server *server,
 static bool is_among(const struct store_request *request, const struct store_key *key)
 {
     for (uint32_t i = 0; i < request->key_count; i++)
-        if (request->keys[i].mode >= key->mode && is_same(&request->keys[i], key))
+        if (request->keys[i].mode >= key->mode && key_equals(&request->keys[i], key))
             return true;
     return false;
 }

@@ -1,10 +1,19 @@
 /*
- * Key look-up and deletion for commands, with hit counts and notifications.
+ * Keys: their equality; look-up and deletion for commands, with hit counts and notifications.
  */
 #ifndef VELLUM_KEYSPACE_H
 #define VELLUM_KEYSPACE_H
 
+#include <string.h>
+
 #include "server/core/command.h"
+
+/* Whether both name the same key, whatever it is used for. */
+static inline bool key_equals(const struct store_key *a, const struct store_key *b)
+{
+    return a->hash == b->hash && a->db == b->db && a->len == b->len &&
+           memcmp(a->data, b->data, a->len) == 0;
+}
 
 /* Deletes the value of a key, if it has one, and notifies of it. */
 enum store_result call_delete(struct call *call, const struct store_key *key);

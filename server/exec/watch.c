@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/exec/keyspace.h"
 #include "storage/base/checks.h"
 
 #define SHARDS 64
@@ -66,12 +67,6 @@ static struct shard *shard_of(struct watch_registry *registry, const struct stor
 static struct watched **bucket_of(const struct shard *shard, const struct store_key *key)
 {
     return &shard->buckets[key->hash / SHARDS % shard->size];
-}
-
-static bool is_same(const struct store_key *a, const struct store_key *b)
-{
-    return a->hash == b->hash && a->db == b->db && a->len == b->len &&
-           memcmp(a->data, b->data, a->len) == 0;
 }
 
 /* ---- invariants ---- */
@@ -125,7 +120,7 @@ static void note_key(struct watch_registry *registry, const struct store_change 
     pthread_mutex_lock(&shard->lock);
     struct watched *watched = shard->size > 0 ? *bucket_of(shard, change->key) : NULL;
     for (; watched != NULL; watched = watched->next_bucket)
-        if (is_same(&watched->key, change->key) && is_change_of(watched, change))
+        if (key_equals(&watched->key, change->key) && is_change_of(watched, change))
             atomic_store_explicit(&watched->watch->is_dirty, true, memory_order_relaxed);
     pthread_mutex_unlock(&shard->lock);
 }
@@ -317,7 +312,7 @@ static bool is_watched(const struct watch *watch, const struct store_key *key)
     struct shard *shard = shard_of(watch->registry, key);
     pthread_mutex_lock(&shard->lock);
     struct watched *at = shard->size > 0 ? *bucket_of(shard, key) : NULL;
-    while (at != NULL && (at->watch != watch || !is_same(&at->key, key)))
+    while (at != NULL && (at->watch != watch || !key_equals(&at->key, key)))
         at = at->next_bucket;
     pthread_mutex_unlock(&shard->lock);
     return at != NULL;

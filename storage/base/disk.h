@@ -49,8 +49,9 @@ struct disk_ops {
     int (*open)(struct disk *disk, const char *name, bool create, struct disk_file **file);
     void (*close)(struct disk_file *file);
     uint64_t (*size)(struct disk_file *file);
-    /* Extends the file with zeros that are really written; blocks. ENOSPC leaves it unchanged,
-     * or longer by whole segments. */
+    /* Extends the file with zeros that are really written, and flushes it; blocks. ENOSPC leaves it
+     * unchanged, or longer by whole segments. EIO: earlier writes may be lost, as with any flush.
+     */
     int (*extend)(struct disk_file *file, uint64_t to);
     int (*sync_directory)(struct disk *disk);
     int (*queue_create)(struct disk *disk, uint32_t depth, struct disk_queue **queue);

@@ -87,7 +87,7 @@ static void note_room(struct store *store)
         env_log(&store->env, STORE_LOG_NOTICE, "There is room for more data again");
 }
 
-static bool is_of_room(int error)
+static bool is_lack_of_room(int error)
 {
     return error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
 }
@@ -99,7 +99,7 @@ static void grow(struct store *store, struct page_file *file)
     int error = count
                     ? store->disk->ops->extend(file->file, before + (uint64_t)count * SEGMENT_BYTES)
                     : ENOSPC;
-    if (error && !is_of_room(error)) { /* its flush may have been that of earlier writes, too */
+    if (error && !is_lack_of_room(error)) { /* the flush covers earlier writes, too */
         env_fail(&store->env, "extending a file", error);
         return;
     }

@@ -19,7 +19,7 @@
 
 #define ROOM_WAIT_MS 2000   /* after that a full disk is reported as full */
 #define FREE_LEAST 16u      /* slots or runs of a class to keep free */
-#define SEARCH_AGAIN_MS 100 /* for those, after a search that found nothing to evict */
+#define SEARCH_AGAIN_MS 100 /* between searches to keep these free, if none succeeds */
 
 /* Blank segments: when at most a sixteenth of all is left, bounded by these two, the maintenance
  * thread is asked for more. All partitions fill up at the same time, and it extends one file after

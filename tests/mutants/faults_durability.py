@@ -55,7 +55,7 @@ fault("group-checksum-unchecked", "storage/recovery/redo.c",
       by=[CUTS, POWERCUT])
 fault("failed-flush-is-lack-of-room", "storage/maintenance/maintenance.c",
       "the error of a flush is dropped if it comes while a file grows",
-      ("if (error && !is_of_room(error))", "if (false)"),
+      ("if (error && !is_lack_of_room(error))", "if (false)"),
       by=[FAULTS])
 # Of epoch and chain each would do: a start begins its chain with a random number.
 fault("history-ignored", "storage/recovery/redo.c",
