@@ -63,7 +63,7 @@ static bool read_options(struct call *call, struct sort *sort)
             i++;
         } else if (slice_is(option, "by") && left >= 1) {
             sort->by = call->argv[++i];
-            sort->is_unsorted = !has_star(sort->by);
+            sort->is_unsorted |= !has_star(sort->by); /* a later pattern does not undo it */
         } else if (slice_is(option, "get") && left >= 1) {
             sort->gets[sort->get_count++] = ++i;
         } else {
@@ -163,6 +163,12 @@ static void range(const struct sort *sort, uint64_t count, uint64_t *first, uint
     assert(*first <= *end && *end <= count);
 }
 
+/* Whether the unsorted result is in reverse order. A set has no order. */
+static bool is_mirrored(const struct sort *sort, enum item_type type)
+{
+    return sort->is_unsorted && sort->descending && type != TYPE_SET;
+}
+
 /* Reserves memory for all `count` elements, or only for those in the range if they are not sorted.
  */
 static enum store_result reserve(const struct sort *sort, enum item_type type, uint64_t count)
@@ -172,8 +178,7 @@ static enum store_result reserve(const struct sort *sort, enum item_type type, u
         return STORE_OK;
     if (sort->is_unsorted)
         range(sort, count, &first, &end);
-    bool is_mirrored = type == TYPE_ZSET && sort->descending;
-    sort->table->from = is_mirrored ? count - end : first;
+    sort->table->from = is_mirrored(sort, type) ? count - end : first;
     return sort_table_reserve(sort->table, end - first);
 }
 
@@ -409,7 +414,7 @@ static enum store_result weigh_all(struct sort *sort)
 static enum store_result arrange(struct sort *sort, enum item_type type)
 {
     if (sort->is_unsorted) {
-        if (type == TYPE_ZSET && sort->descending)
+        if (is_mirrored(sort, type))
             reverse(sort->table);
         return STORE_OK;
     }
@@ -522,7 +527,7 @@ static enum store_result give_all(struct sort *sort)
 /* Keys named by a pattern cannot be declared in advance. */
 static bool needs_all(const struct sort *sort)
 {
-    bool needs = has_star(sort->by);
+    bool needs = !sort->is_unsorted && has_star(sort->by);
     for (size_t i = 0; i < sort->get_count; i++)
         needs |= has_star(sort->call->argv[sort->gets[i]]);
     return needs;

@@ -182,14 +182,33 @@ def same_to_strcoll(stock, ours):
     return sorted(stock) == sorted(ours) and list(map(seen, stock)) == list(map(seen, ours))
 
 
+def sort_patterns(words):
+    """Of SORT: the patterns of BY, and whether it is by bytes."""
+    arguments = {b"BY": 1, b"GET": 1, b"STORE": 1, b"LIMIT": 2}
+    patterns, alpha, at = [], False, 2
+    while at < len(words):
+        option = words[at].upper()
+        alpha |= option == b"ALPHA"
+        patterns += words[at + 1:at + 2] if option == b"BY" else []
+        at += 1 + arguments.get(option, 0)
+    return patterns, alpha
+
+
 def same_sorted(words, stock, ours):
-    """SORT: what weighs the same, or is not sorted, comes in any order. 7.0 has not cleared errno
-    when it reads a number, and may refuse any."""
+    """SORT: the members of a set that are not sorted, and what has the same weight by bytes, come in any
+    order; equal numbers are sorted by their elements. 7.0 has not cleared errno when it reads a number, and
+    may refuse any."""
     if stock.startswith(b"-ERR One or more scores"):
         return not is_error(ours)
-    if stock[:1] == ours[:1] == b"*" and same_to_strcoll(replies(stock), replies(ours)):
+    if stock[:1] != b"*" or ours[:1] != b"*":
+        return False
+    if same_to_strcoll(replies(stock), replies(ours)):
         return True
-    if b"BY" not in [word.upper() for word in words] or stock[:1] != b"*" or ours[:1] != b"*":
+    patterns, alpha = sort_patterns(words)
+    is_sorted = all(b"*" in pattern.partition(b"\0")[0] for pattern in patterns)
+    # No command makes a set of a key with such a name.
+    may_be_set = words[1][:1] not in (b"l", b"z")
+    if not patterns or not (alpha if is_sorted else may_be_set):
         return False
     limited = b"LIMIT" in [word.upper() for word in words]
     return stock.split(b"\r\n")[0] == ours.split(b"\r\n")[0] if limited else (

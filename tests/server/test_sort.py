@@ -73,6 +73,34 @@ def test_infinity_is_a_weight(client):
     assert client.sort("l") == [b"-inf", b"", b"1", b"inf"]
 
 
+@pytest.mark.parametrize("key, write", [("l", "RPUSH l 3 1 2 4"), ("z", "ZADD z 1 3 2 1 3 2 4 4")])
+def test_a_constant_pattern_keeps_the_order_or_reverses_it(client, key, write):
+    """Of lists and sorted sets; LIMIT counts in that order, and STORE keeps it."""
+    client.execute_command(*write.split())
+    forward = [b"3", b"1", b"2", b"4"]
+    for words, order in (("ASC", forward), ("DESC", forward[::-1]), ("DESC ASC", forward)):
+        sort = ["SORT", key, "BY", "nosort", *words.split()]
+        assert client.execute_command(*sort) == order
+        for offset, count in ((0, 2), (1, 2), (3, 5), (0, 0), (4, 1), (1, -1)):
+            end = None if count < 0 else offset + count
+            limited = [*sort, "LIMIT", offset, count]
+            assert client.execute_command(*limited) == order[offset:end]
+            assert client.execute_command(*limited, "STORE", "to") == len(order[offset:end])
+            assert client.lrange("to", 0, -1) == order[offset:end]
+        assert client.execute_command(*sort, "GET", "#", "GET", "none*") == \
+            [part for element in order for part in (element, None)]
+
+
+def test_a_pattern_after_a_constant_one_does_not_sort(client):
+    client.rpush("l", 3, 1, 2)
+    client.mset({"w_1": 1, "w_2": 2, "w_3": 3})
+    for words in ("BY nosort BY w_*", "BY w_* BY nosort", "BY nosort BY w_* ALPHA"):
+        assert client.execute_command("SORT", "l", *words.split()) == [b"3", b"1", b"2"]
+    client.sadd("s", "b", "c", "a")
+    client.execute_command(*"SORT s BY nosort BY w_* STORE to".split())
+    assert client.lrange("to", 0, -1) == [b"a", b"b", b"c"]
+
+
 @pytest.mark.parametrize("count", [1, 1024, 1025, 3000, 30000])
 def test_many_are_sorted_in_steps(client, count):
     """In runs, and runs of runs; alike ones come in one order."""
@@ -89,6 +117,8 @@ def test_many_are_sorted_in_steps(client, count):
     assert client.sort("l", by="nosort") == elements
     assert client.sort("l", by="nosort", start=count // 2, num=3) == \
         elements[count // 2:count // 2 + 3]
+    assert client.sort("l", by="nosort", desc=True) == elements[::-1]
+    assert client.sort("l", by="nosort", desc=True, start=1, num=5) == elements[::-1][1:6]
     in_order = client.zrange("z", 0, -1)
     assert client.sort("z", by="nosort", get=["#", "none*"], desc=True) == \
         [part for element in in_order[::-1] for part in (element, None)]
