@@ -1,4 +1,5 @@
 import os
+import random
 import sys
 
 import pytest
@@ -7,7 +8,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import harness  # noqa: E402
 
-WORKERS = [int(n) for n in os.environ.get("VELLUM_TEST_WORKERS", "1,3").split(",")]
+WANTED = os.environ.get("VELLUM_TEST_WORKERS")
+WORKERS = [int(n) for n in (WANTED if WANTED not in (None, "any") else "1,3").split(",")]
 if harness.IS_REDIS:
     WORKERS = WORKERS[:1]
 
@@ -22,10 +24,20 @@ def pytest_configure(config):
         "markers", "shared: may have a server that others have used, emptied")
 
 
+def workers_of(item):
+    return item.callspec.params.get("workers") if hasattr(item, "callspec") else None
+
+
 def is_left_out(item):
-    return (item.get_closest_marker("slow") and "VELLUM_TEST_WORKERS" not in os.environ and
-            hasattr(item, "callspec") and
-            item.callspec.params.get("workers", WORKERS[-1]) != WORKERS[-1])
+    """With `any`, each test gets one number of workers by VELLUM_SEED; a slow one the most, unless told."""
+    workers = workers_of(item)
+    if workers is None or WANTED not in (None, "any"):
+        return False
+    if item.get_closest_marker("slow"):
+        return workers != WORKERS[-1]
+    name = item.nodeid.replace(f"{workers}w", "")
+    chosen = random.Random(f"{os.environ.get('VELLUM_SEED')} {name}").choice(WORKERS)
+    return WANTED == "any" and workers != chosen
 
 
 def pytest_collection_modifyitems(config, items):
