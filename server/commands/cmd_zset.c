@@ -187,6 +187,19 @@ static enum store_result reply_added(struct call *call, struct adding *adding)
     return zset_changed(&adding->zset, is_increment ? "zincr" : "zadd");
 }
 
+/* STORE_ANSWERED: one of the scores from argument `at` on is not a number. */
+static enum store_result check_scores(struct call *call, size_t at)
+{
+    enum store_result result = STORE_OK;
+    double score;
+    for (size_t i = at; i < call->argc && result == STORE_OK; i += 2) {
+        if (!read_double(call, call->argv[i], "ERR value is not a valid float", &score))
+            return STORE_ANSWERED;
+        result = call_yield_at(call, i / 2);
+    }
+    return result;
+}
+
 static enum store_result add(struct call *call, unsigned options)
 {
     struct adding adding = {.options = options};
@@ -194,10 +207,9 @@ static enum store_result add(struct call *call, unsigned options)
     double score;
     if (!read_add_options(call, &adding.options, &at))
         return STORE_OK;
-    for (size_t i = at; i < call->argc; i += 2)
-        if (!read_double(call, call->argv[i], "ERR value is not a valid float", &score))
-            return STORE_OK;
-    enum store_result result = zset_find(call, call->keys, &adding.zset);
+    enum store_result result = check_scores(call, at);
+    if (result == STORE_OK)
+        result = zset_find(call, call->keys, &adding.zset);
     if (result != STORE_OK)
         return result;
     zset_expect(&adding.zset, (call->argc - at) / 2, call->argv[at + 1].len);

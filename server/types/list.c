@@ -13,7 +13,6 @@
 #include "server/core/server.h"
 #include "server/types/string_walk.h"
 #include "server/exec/keyspace.h"
-#include "server/exec/long_run.h"
 
 /* ---- finding ---- */
 
@@ -351,9 +350,9 @@ static enum store_result choose_form(struct list *list)
     return result;
 }
 
-enum store_result list_yield(const struct list *list, uint64_t i)
+enum store_result list_yield(struct list *list, uint64_t i)
 {
-    return list->tree != NULL ? call_yield_at(list->call, i) : STORE_OK;
+    return packed_yield(list->call, &list->packed, i);
 }
 
 enum store_result list_save(struct list *list)

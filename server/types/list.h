@@ -77,6 +77,6 @@ STORE_MUST_CHECK enum store_result list_keep(struct list *list, uint64_t index, 
 /* Called once, at the end of a run that has changed the list. Deletes the key of an empty list. */
 STORE_MUST_CHECK enum store_result list_save(struct list *list);
 /* See members_yield(). */
-STORE_MUST_CHECK enum store_result list_yield(const struct list *list, uint64_t i);
+STORE_MUST_CHECK enum store_result list_yield(struct list *list, uint64_t i);
 
 #endif

@@ -7,7 +7,6 @@
 #include "server/types/member_tree.h"
 #include "server/types/members_order.h"
 #include "server/exec/keyspace.h"
-#include "server/exec/long_run.h"
 #include "server/pubsub/notify.h"
 #include "server/exec/request_reply.h"
 
@@ -292,21 +291,14 @@ enum store_result members_write(struct call *call, struct members *members, enum
     return is_other_form ? write_form(call, members) : STORE_OK;
 }
 
-enum store_result members_yield(struct call *call, const struct members *members, uint64_t i)
+enum store_result members_yield(struct call *call, struct members *members, uint64_t i)
 {
-    return members->tree != NULL ? call_yield_at(call, i) : STORE_OK;
+    return packed_yield(call, &members->packed, i);
 }
 
 enum store_result members_keep(struct call *call, struct members *members)
 {
-    struct packed *packed = &members->packed;
-    if (members->tree != NULL || packed->len == 0)
-        return STORE_OK;
-    char *copy = store_alloc(call->txn, packed->len);
-    if (copy == NULL)
-        return STORE_NO_MEMORY;
-    packed->bytes = memcpy(copy, packed->bytes, packed->len);
-    return STORE_OK;
+    return packed_keep(&members->packed, call->txn) ? STORE_OK : STORE_NO_MEMORY;
 }
 
 /* ---- by rank, and all of them ---- */

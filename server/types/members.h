@@ -70,9 +70,9 @@ STORE_MUST_CHECK enum store_result members_remove(struct call *call, struct memb
 /* Writes the changes, if any, and sends the notifications "new", `event` and "del" that apply. */
 STORE_MUST_CHECK enum store_result members_write(struct call *call, struct members *members,
                                                  enum notify_class kind, const char *event);
-/* Called for each `i` from 0 on in a loop over many members; lets other requests run (call_yield).
- * Does nothing for the packed form: it is small, and its entries may point into a page. */
-STORE_MUST_CHECK enum store_result members_yield(struct call *call, const struct members *members,
+/* Called for each `i` from 0 on in a loop over many members, or over arguments that name members;
+ * lets other requests run (call_yield). Members read before are invalid afterwards. */
+STORE_MUST_CHECK enum store_result members_yield(struct call *call, struct members *members,
                                                  uint64_t i);
 /* Copies a packed form out of its page. For a command that uses it while it visits a tree:
  * members_each() yields then, and the page may go. */

@@ -119,6 +119,18 @@ bool packed_find(const struct packed *packed, struct resp_slice bytes, uint32_t 
     return false;
 }
 
+bool packed_keep(struct packed *packed, struct store_txn *txn)
+{
+    if (packed->is_kept || packed->len == 0)
+        return true;
+    char *copy = store_alloc(txn, packed->len);
+    if (copy == NULL)
+        return false;
+    packed->bytes = memcpy(copy, packed->bytes, packed->len);
+    packed->is_kept = true;
+    return true;
+}
+
 /* ---- building ---- */
 
 struct packed packed_empty(void)
@@ -135,6 +147,7 @@ bool packed_own(struct packed *packed, struct store_txn *txn)
         return false;
     memcpy(packed->own, packed->bytes, packed->len);
     packed->bytes = packed->own;
+    packed->is_kept = true;
     return true;
 }
 

@@ -20,6 +20,7 @@
 #define VELLUM_PACKED_H
 
 #include "protocol/resp.h"
+#include "server/exec/long_run.h"
 #include "storage/store.h"
 
 #define PACKED_MAX SIZES_PACKED /* bytes; larger collections become trees */
@@ -29,6 +30,7 @@ struct packed {
     uint32_t len;   /* of the bytes */
     uint32_t count; /* entries */
     char *own;      /* the same bytes, if they are writable: see packed_own() */
+    bool is_kept;   /* the bytes are the transaction's own memory: see packed_keep() */
 };
 
 /* An entry, and the positions before and after it. All zero: before the first entry. */
@@ -55,6 +57,20 @@ struct packed_entry packed_at(const struct packed *packed, uint32_t index);
  * multiple of `step`. */
 bool packed_find(const struct packed *packed, struct resp_slice bytes, uint32_t step,
                  struct packed_entry *entry);
+
+/* Copies the sequence to memory of the transaction, unless it is there already: the page it is in
+ * may be gone after a wait. False: out of memory. */
+STORE_MUST_CHECK bool packed_keep(struct packed *packed, struct store_txn *txn);
+
+/* Called for each `i` from 0 on in a loop over many entries or arguments; lets other requests run.
+ * Entries read before are invalid afterwards, positions stay valid. */
+STORE_MUST_CHECK static inline enum store_result packed_yield(struct call *call,
+                                                              struct packed *packed, uint64_t i)
+{
+    if (i % YIELD_EVERY != YIELD_EVERY - 1)
+        return STORE_OK;
+    return packed_keep(packed, call->txn) ? call_yield(call) : STORE_NO_MEMORY;
+}
 
 /* ---- building ---- */
 

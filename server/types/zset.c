@@ -16,7 +16,6 @@
 #include "server/types/zset_order.h"
 #include "server/types/string_walk.h"
 #include "server/exec/keyspace.h"
-#include "server/exec/long_run.h"
 
 /* ---- finding ---- */
 
@@ -429,9 +428,9 @@ enum store_result zset_remove(struct zset *zset, const struct zset_pair *pair)
 
 /* ---- bulk operations ---- */
 
-enum store_result zset_yield(const struct zset *zset, uint64_t i)
+enum store_result zset_yield(struct zset *zset, uint64_t i)
 {
-    return zset->order != NULL ? call_yield_at(zset->call, i) : STORE_OK;
+    return packed_yield(zset->call, &zset->packed, i);
 }
 
 /* Copies the elements with ranks [first, end) to `pairs`. Their members are valid until the request

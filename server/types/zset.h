@@ -118,6 +118,6 @@ STORE_MUST_CHECK enum store_result zset_remove_range(struct zset *zset, uint64_t
 /* Called once, at the end of a run that has changed it. Deletes the key if it is empty. */
 STORE_MUST_CHECK enum store_result zset_save(struct zset *zset);
 /* See members_yield(). */
-STORE_MUST_CHECK enum store_result zset_yield(const struct zset *zset, uint64_t i);
+STORE_MUST_CHECK enum store_result zset_yield(struct zset *zset, uint64_t i);
 
 #endif

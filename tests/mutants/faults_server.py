@@ -38,12 +38,25 @@ fault("yield-forgets", "storage/exec/request.c",
       by=["test_gaps.py::test_a_long_transaction_is_many_rounds"])
 fault("removal-without-a-look", "server/types/zset.c",
       "a range of a sorted set is removed in one round",
-      ("return zset->order != NULL ? call_yield_at(zset->call, i) : STORE_OK;", "return STORE_OK;"),
+      ("return packed_yield(zset->call, &zset->packed, i);", "return STORE_OK;"),
       by=["test_gaps.py::test_a_change_of_many_elements_is_many_rounds"])
 fault("change-without-a-look", "server/types/members.c",
       "members of sets and hashes are changed in one round",
-      ("return members->tree != NULL ? call_yield_at(call, i) : STORE_OK;", "return STORE_OK;"),
+      ("return packed_yield(call, &members->packed, i);", "return STORE_OK;"),
       by=["test_gaps.py::test_a_change_of_many_elements_is_many_rounds"])
+fault("small-without-a-look", "server/types/packed.h",
+      "very many arguments for a small collection are one round",
+      ("if (i % YIELD_EVERY !=", "if (packed->len > 0 || i % YIELD_EVERY !="),
+      by=["test_gaps.py::test_many_arguments_for_a_small_collection_are_many_rounds"])
+fault("small-stays-in-its-page", "server/types/packed.h",
+      "a command goes on in the page of a small collection, although it has given way",
+      ("return packed_keep(packed, call->txn) ? call_yield(call) : STORE_NO_MEMORY;",
+       "return call_yield(call);"),
+      by=["wait/test_gaps.py::test_many_arguments_for_a_small_collection_are_many_rounds"])
+fault("scores-without-a-look", "server/commands/cmd_zset.c",
+      "all scores of ZADD are checked in one round",
+      ("result = call_yield_at(call, i / 2);", ""),
+      by=["test_gaps.py::test_the_scores_of_zadd_are_checked_in_many_rounds"])
 fault("parked-without-a-look", "server/exec/runner.c",
       "commands that have waited behind another one run in one round, however long that takes",
       ("executor_start(request); conn_note_command(request->conn, request->named); if (result",

@@ -250,6 +250,52 @@ def test_a_change_of_many_elements_is_many_rounds(server, words):
     assert [client.zcard("zset"), client.scard("set"), client.hlen("hash")] == list(left.values())
 
 
+ASKED = 100_000
+SMALL = [f"{n}" for n in range(100)]  # few enough not to be a tree
+FOUND = b"*%d\r\n" % (2 * ASKED) + b"$1\r\n7\r\n$-1\r\n" * ASKED  # of one member and an absent one
+ONE = b":1\r\n"
+
+
+@pytest.mark.parametrize("words, reply, changed", [
+    (["SMISMEMBER", "set"] + ["99", "x"] * ASKED, FOUND.replace(b"$1\r\n7", b":1").replace(b"$-1", b":0"), {}),
+    (["SREM", "set", "5"] + ["x"] * ASKED, ONE, {"5": None}),
+    (["SADD", "set", "y"] + ["99"] * ASKED, ONE, {"y": ""}),
+    (["HMGET", "hash"] + ["99", "x"] * ASKED, FOUND, {}),
+    (["HDEL", "hash", "5"] + ["x"] * ASKED, ONE, {"5": None}),
+    (["HSET", "hash", "5", "8", "y", "9"] + ["99", "7"] * ASKED, ONE, {"5": "8", "y": "9"}),
+    (["ZMSCORE", "zset"] + ["99", "x"] * ASKED, FOUND, {}),
+    (["ZREM", "zset", "5"] + ["x"] * ASKED, ONE, {"5": None}),
+    (["ZADD", "zset", "9", "y"] + ["8", "5", "7", "5"] * ASKED, ONE, {"y": 9}),
+], ids=lambda value: value[0] if isinstance(value, list) else "")
+def test_many_arguments_for_a_small_collection_are_many_rounds(server, words, reply, changed):
+    client = server.client(decode_responses=True)
+    client.sadd("set", *SMALL)
+    client.hset("hash", mapping=dict.fromkeys(SMALL, "7"))
+    client.zadd("zset", dict.fromkeys(SMALL, 7))
+    with server.raw(timeout=300) as raw:
+        assert raw.call("MULTI") + raw.call(*words) == b"+OK\r\n+QUEUED\r\n"
+        rounds, found = rounds_of(server, raw, "EXEC")
+    assert found == b"*1\r\n" + reply
+    assert rounds > ROUNDS
+    left = {"set": lambda: dict.fromkeys(client.smembers("set"), ""),
+            "hash": lambda: client.hgetall("hash"),
+            "zset": lambda: dict(client.zrange("zset", 0, -1, withscores=True))}[words[1]]()
+    wanted = dict.fromkeys(SMALL, {"set": "", "hash": "7", "zset": 7}[words[1]]) | changed
+    assert left == {name: value for name, value in wanted.items() if value is not None}
+
+
+def test_the_scores_of_zadd_are_checked_in_many_rounds(server):
+    server.client().set("text", "t")
+    with server.raw(timeout=300) as raw:
+        raw.call("MULTI")
+        raw.call("ZADD", "text", *["1.2345678901234567e-100", "m"] * ASKED)
+        rounds, reply = rounds_of(server, raw, "EXEC")
+        assert reply == b"*1\r\n-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+        assert rounds > ROUNDS
+        wrong = raw.call("ZADD", "text", *["1", "m"] * ASKED, "x", "m")
+        assert wrong == b"-ERR value is not a valid float\r\n"
+
+
 def test_a_long_removal_keeps_its_reply(server):
     """What SPOP has chosen is in its reply, although it runs again after the reply was made."""
     client = server.client()
