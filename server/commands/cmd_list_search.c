@@ -149,6 +149,8 @@ static enum store_result remove_kept(struct list *list, const struct collector *
         result = list_seek(list, kept_index(collector, rising ? count - 1 - i : i), &place);
         if (result == STORE_OK)
             result = list_remove(list, &place, 1);
+        if (result == STORE_OK)
+            result = list_yield(list, i);
     }
     return result;
 }

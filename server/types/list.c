@@ -195,8 +195,11 @@ enum store_result list_remove(struct list *list, struct list_place *place, uint6
     assert(count <= list_count(list) - place->index);
     enum store_result result = STORE_OK;
     if (list->tree != NULL) {
-        for (; count > 0 && result == STORE_OK; count--)
+        for (; count > 0 && result == STORE_OK; count--) {
             result = store_tree_remove(&place->cursor);
+            if (result == STORE_OK)
+                result = list_yield(list, count);
+        }
         return result;
     }
     if (!packed_own(&list->packed, list->call->txn))
@@ -238,6 +241,8 @@ static enum store_result write_anew(struct list *list, uint64_t index, uint64_t 
             result = list_copy(list, &element, &kept[i]);
         if (result == STORE_OK)
             result = list_next(list, &place);
+        if (result == STORE_OK)
+            result = list_yield(list, i);
     }
     struct list fresh = list_new(list->call, list->key, list->expire_ms);
     fresh.exists = true;
@@ -248,6 +253,8 @@ static enum store_result write_anew(struct list *list, uint64_t index, uint64_t 
         result = list_insert(&fresh, &place, kept[i]);
         if (result == STORE_OK)
             result = list_next(&fresh, &place);
+        if (result == STORE_OK)
+            result = list_yield(&fresh, i);
     }
     *list = fresh;
     return result;

@@ -44,6 +44,14 @@ fault("change-without-a-look", "server/types/members.c",
       "members of sets and hashes are changed in one round",
       ("return packed_yield(call, &members->packed, i);", "return STORE_OK;"),
       by=["test_gaps.py::test_a_change_of_many_elements_is_many_rounds"])
+fault("list-without-a-look", "server/types/list.c",
+      "elements are removed from a list, or a list is written anew, in one round",
+      ("return packed_yield(list->call, &list->packed, i);", "return STORE_OK;"),
+      by=["test_gaps.py::test_a_removal_from_a_long_list_is_many_rounds"])
+fault("lrem-without-a-look", "server/commands/cmd_list_search.c",
+      "LREM removes all matches in one round",
+      ("result = list_yield(list, i);", ""),
+      by=["test_gaps.py::test_a_removal_from_a_long_list_is_many_rounds"])
 fault("small-without-a-look", "server/types/packed.h",
       "very many arguments for a small collection are one round",
       ("if (i % YIELD_EVERY !=", "if (packed->len > 0 || i % YIELD_EVERY !="),

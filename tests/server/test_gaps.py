@@ -296,6 +296,38 @@ def test_the_scores_of_zadd_are_checked_in_many_rounds(server):
         assert wrong == b"-ERR value is not a valid float\r\n"
 
 
+LENGTH = 400_000
+TAKEN = 190_000
+ELEMENTS = [b"x" if n % 2 else b"%d" % n for n in range(LENGTH)]
+
+
+def test_a_removal_from_a_long_list_is_many_rounds(server):
+    """More of them than it takes to walk over these elements."""
+    client = server.client()
+    for start in range(0, LENGTH, 50_000):
+        client.rpush("whole", *ELEMENTS[start : start + 50_000])
+    first, last = ["LRANGE", "list", "0", str(TAKEN - 1)], ["LRANGE", "list", str(-TAKEN), "-1"]
+    for words, walk, left in (
+            (["LREM", "list", "0", "x"], ["LREM", "list", "0", "absent"], ELEMENTS[::2]),
+            (["LTRIM", "list", str(TAKEN), "-1"], [], ELEMENTS[TAKEN:]),
+            (["LTRIM", "list", str(-TAKEN), "-1"], [], ELEMENTS[-TAKEN:]),
+            (["LPOP", "list", str(TAKEN)], first, ELEMENTS[TAKEN:]),
+            (["RPOP", "list", str(TAKEN)], last, ELEMENTS[:-TAKEN]),
+            (["LMPOP", "1", "list", "LEFT", "COUNT", str(TAKEN)], first, ELEMENTS[TAKEN:])):
+        client.copy("whole", "list", replace=True)
+        walked = 0
+        with server.raw(timeout=300) as raw:
+            if walk:
+                raw.call("MULTI")
+                raw.call(*walk)
+                walked, _ = rounds_of(server, raw, "EXEC")
+            raw.call("MULTI")
+            raw.call(*words)
+            rounds, _ = rounds_of(server, raw, "EXEC")
+        assert client.lrange("list", 0, -1) == left
+        assert rounds > walked + ROUNDS, words
+
+
 def test_a_long_removal_keeps_its_reply(server):
     """What SPOP has chosen is in its reply, although it runs again after the reply was made."""
     client = server.client()
