@@ -42,7 +42,16 @@ struct search {
     uint64_t visit_max; /* number of elements to examine */
     uint64_t skip;      /* number of matches to skip */
     uint64_t wanted;    /* number of further matches wanted; 0: all */
+    bool is_replied;    /* the positions are collected as what follows the reply's head */
 };
+
+static void keep(const struct search *search, struct collector *collector, uint64_t index)
+{
+    if (search->is_replied)
+        resp_integer(&collector->out, (int64_t)index);
+    else
+        resp_raw(&collector->out, (const char *)&index, sizeof(index));
+}
 
 /* Compares and counts the element that `place` passes. */
 static enum store_result visit(const struct search *search, struct collector *collector,
@@ -61,7 +70,7 @@ static enum store_result visit(const struct search *search, struct collector *co
     if (result != STORE_OK)
         return result;
     if (equal && ++collector->count > search->skip)
-        resp_raw(&collector->out, (const char *)&index, sizeof(index));
+        keep(search, collector, index);
     collector->at++;
     if (collector->out.failed)
         return STORE_NO_MEMORY;
@@ -77,6 +86,7 @@ static enum store_result run_search(const struct search *search, struct collecto
     struct collector *collector = *collected = collector_get(list->call);
     if (collector == NULL)
         return STORE_NO_MEMORY;
+    collector->is_tail = search->is_replied;
     uint64_t total = list_count(list), at = collector->at;
     uint64_t end = search->visit_max < total ? search->visit_max : total;
     uint64_t enough = search->wanted > 0 ? search->skip + search->wanted : UINT64_MAX;
@@ -235,16 +245,15 @@ enum store_result cmd_lpos(struct call *call)
                                              ? (uint64_t)lpos.max_len
                                              : UINT64_MAX,
                             .wanted = lpos.count < 0 ? 1 : (uint64_t)lpos.count,
-                            .skip = (uint64_t)(lpos.rank < 0 ? -lpos.rank : lpos.rank) - 1};
+                            .skip = (uint64_t)(lpos.rank < 0 ? -lpos.rank : lpos.rank) - 1,
+                            .is_replied = true};
     result = run_search(&search, &collector);
     if (result != STORE_OK)
         return result;
-    uint64_t kept = kept_count(collector);
+    uint64_t found = collector->count > search.skip ? collector->count - search.skip : 0;
     if (lpos.count >= 0)
-        resp_array(call->reply, kept);
-    else if (kept == 0)
+        resp_array(call->reply, found);
+    else if (found == 0)
         resp_null(call->reply);
-    for (uint64_t i = 0; i < kept; i++)
-        resp_integer(call->reply, (int64_t)kept_index(collector, i));
-    return STORE_OK;
+    return collector_reply(call, collector);
 }

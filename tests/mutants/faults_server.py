@@ -52,6 +52,10 @@ fault("lrem-without-a-look", "server/commands/cmd_list_search.c",
       "LREM removes all matches in one round",
       ("result = list_yield(list, i);", ""),
       by=["test_gaps.py::test_a_removal_from_a_long_list_is_many_rounds"])
+fault("positions-stay-in-memory", "server/commands/cmd_list_search.c",
+      "the reply of LPOS is kept in memory, however many positions it has",
+      ("collector->is_tail = search->is_replied;", ""),
+      by=["test_spilled_replies.py::test_very_many_positions"])
 fault("small-without-a-look", "server/types/packed.h",
       "very many arguments for a small collection are one round",
       ("if (i % YIELD_EVERY !=", "if (packed->len > 0 || i % YIELD_EVERY !="),

@@ -86,6 +86,23 @@ def test_long_replies(make_server):
         COUNT * 3 // 2
 
 
+def test_very_many_positions(make_server):
+    client = make_server(**SMALL).client()
+    count = 250_000
+    for part in batches(count, 50_000):
+        client.rpush("list", *["other" if n % 5 == 0 else "a" for n in part])
+    positions = [n for n in range(count) if n % 5 != 0]
+    for rank, expected in ((1, positions), (-1, positions[::-1]), (7, positions[6:])):
+        before = client.info().get("pages_written")
+        assert client.lpos("list", "a", count=0, rank=rank) == expected
+        if not IS_REDIS:
+            assert client.info("vellum")["pages_written"] - before >= 64
+    with client.pipeline() as pipe:
+        pipe.lpos("list", "a", count=0).lpos("list", "a", rank=9).lpos("list", "none", count=0)
+        assert pipe.execute() == [positions, positions[8], []]
+    assert client.eval("return #redis.call('LPOS', KEYS[1], 'a', 'COUNT', 0)", 1, "list") == len(positions)
+
+
 @pytest.mark.vellum
 def test_a_client_that_does_not_read(make_server):
     """It holds neither memory nor keys; what it reads at last is of the time it asked."""
