@@ -422,7 +422,7 @@ static enum store_result find_sources(struct call *call, struct bitop *bitop)
         return STORE_NO_MEMORY;
     for (uint32_t i = 0; i < bitop->count; i++) {
         struct string_value *source = &bitop->sources[i];
-        enum store_result result = string_look_up(call, &call->keys[i + 1], source);
+        enum store_result result = string_find(call, &call->keys[i + 1], source);
         if (result != STORE_OK)
             return result;
         if (source->length > bitop->length)

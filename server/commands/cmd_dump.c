@@ -95,13 +95,14 @@ static enum store_result dump_members(struct call *call, const struct store_item
     return members_each(call, &members, collector, dumping.type != TYPE_SET, dump_member, &dumping);
 }
 
-static enum store_result dump_list(struct call *call, struct collector *collector)
+static enum store_result dump_list(struct call *call, const struct store_item *item,
+                                   struct collector *collector)
 {
     struct list list;
     struct list_place place;
     struct store_item element;
     const char *bytes;
-    enum store_result result = list_find(call, call->keys, &list);
+    enum store_result result = list_open(call, call->keys, item, &list);
     if (result != STORE_OK)
         return result;
     put_head(collector, RDB_LIST, list_count(&list));
@@ -200,9 +201,8 @@ static enum store_result reply_payload(struct call *call, struct collector *coll
 enum store_result cmd_dump(struct call *call)
 {
     struct store_item item;
-    enum store_result result = store_get(call->txn, call->keys, &item);
+    enum store_result result = call_find(call, call->keys, &item);
     if (result == STORE_ABSENT) {
-        call->misses++;
         resp_null(call->reply);
         return STORE_OK;
     }
@@ -217,7 +217,7 @@ enum store_result cmd_dump(struct call *call)
     else if (item_type(&item) == TYPE_STRING)
         result = dump_string(call, &item, collector);
     else if (item_type(&item) == TYPE_LIST)
-        result = dump_list(call, collector);
+        result = dump_list(call, &item, collector);
     else
         result = dump_members(call, &item, collector);
     return result == STORE_OK ? reply_payload(call, collector) : result;

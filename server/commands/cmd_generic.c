@@ -210,11 +210,7 @@ enum store_result cmd_copy(struct call *call)
         return STORE_OK;
     }
     struct store_item item;
-    enum store_result result = store_get(call->txn, from, &item);
-    call->hits += result == STORE_OK;
-    call->misses += result == STORE_ABSENT;
-    if (result == STORE_ABSENT)
-        call_notify(call, NOTIFY_KEY_MISS, "keymiss", from);
+    enum store_result result = call_find(call, from, &item);
     if (result == STORE_OK)
         result = key_exists(call, to, &taken);
     bool copies = result == STORE_OK && (replace || !taken);

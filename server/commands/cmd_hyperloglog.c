@@ -30,14 +30,14 @@ static enum store_result check_state(struct call *call, enum hll_state state)
     return STORE_ANSWERED;
 }
 
-/* A key's string, whose header is checked; empty if the key is absent. */
-static enum store_result find(struct call *call, const struct store_key *key,
-                              struct string_value *value, struct resp_slice *string)
+/* The string that was found, whose header is checked; empty if the key is absent. */
+static enum store_result load(struct call *call, const struct string_value *value,
+                              struct resp_slice *string)
 {
+    enum store_result result = STORE_OK;
     *string = (struct resp_slice){NULL, 0};
-    enum store_result result = string_find(call, key, value);
-    if (result != STORE_OK || !value->exists)
-        return result;
+    if (!value->exists)
+        return STORE_OK;
     string->len = value->length;
     if (value->length <= HLL_BYTES_MAX)
         result = store_load(call->txn, &value->item, &string->data);
@@ -52,13 +52,15 @@ static enum store_result find_own(struct call *call, const struct store_key *key
                                   struct string_value *value, struct hll **hll)
 {
     struct resp_slice string;
-    enum store_result result = find(call, key, value, &string);
+    enum store_result result = string_find(call, key, value);
+    if (result == STORE_OK)
+        result = load(call, value, &string);
     if (result != STORE_OK)
         return result;
     *hll = store_alloc(call->txn, sizeof **hll);
     if (*hll == NULL)
         return STORE_NO_MEMORY;
-    assert(!value->exists || string.data != NULL); /* find() has answered others */
+    assert(!value->exists || string.data != NULL); /* load() has answered others */
     if (value->exists)
         return check_state(call, hll_open(*hll, string));
     hll_make(*hll);
@@ -104,7 +106,9 @@ static enum store_result count_one(struct call *call)
     struct resp_slice string;
     uint8_t registers[HLL_REGISTERS] = {0};
     uint64_t estimate = 0;
-    enum store_result result = find(call, call->keys, &value, &string);
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result == STORE_OK)
+        result = load(call, &value, &string);
     if (result != STORE_OK)
         return result;
     bool is_kept = !value.exists || hll_kept(string, &estimate);
@@ -133,7 +137,9 @@ static enum store_result collect(struct call *call, uint8_t registers[HLL_REGIST
     for (uint32_t i = 0; i < call->key_count && result == STORE_OK; i++) {
         struct string_value value;
         struct resp_slice string;
-        result = find(call, &call->keys[i], &value, &string);
+        result = string_look_up(call, &call->keys[i], &value);
+        if (result == STORE_OK)
+            result = load(call, &value, &string);
         if (result != STORE_OK || !value.exists)
             continue;
         *any_dense |= !hll_is_sparse(string);

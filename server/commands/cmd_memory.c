@@ -4,7 +4,6 @@
 #include "server/commands/commands.h"
 
 #include "server/exec/collector.h"
-#include "server/exec/keyspace.h"
 #include "server/core/call.h"
 
 #define ITEM_OVERHEAD 48 /* estimate: header, slack of the slot, index entry */
@@ -85,7 +84,7 @@ enum store_result cmd_memory_usage(struct call *call)
     uint64_t samples, size;
     if (!usage_options(call, &samples))
         return STORE_OK;
-    enum store_result result = call_find(call, call->keys, &item);
+    enum store_result result = store_get(call->txn, call->keys, &item);
     if (result == STORE_ABSENT) {
         resp_null(call->reply);
         return STORE_OK;

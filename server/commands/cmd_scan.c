@@ -38,6 +38,7 @@ static void visit_key(void *arg, const char *key, uint32_t key_len, const struct
     const struct scan_filter *filter = visit->filter;
     if (!scan_matches(filter, (struct resp_slice){key, key_len}))
         return;
+    visit->collector->looked_up += !filter->any_type;
     if (!filter->any_type && !slice_is(filter->type, call_type_name(item->type)))
         return;
     resp_bulk(&visit->collector->out, key, key_len);
@@ -100,6 +101,7 @@ enum store_result cmd_scan(struct call *call)
     enum store_result result = walk_on(call, collector, filter.count, &filter);
     if (result != STORE_OK)
         return result;
+    call->hits += (uint32_t)collector->looked_up; /* as in Redis */
     scan_reply_cursor(call, collector->at);
     resp_array(call->reply, collector->count);
     return collector_reply(call, collector);

@@ -113,8 +113,9 @@ static enum store_result copy_slice(struct call *call, struct resp_slice from,
     return STORE_OK;
 }
 
-/* The value that a pattern yields for an element; value->data == NULL: none. */
-static enum store_result look_up(struct sort *sort, struct resp_slice pattern,
+/* The value that a pattern yields for an element; value->data == NULL: none. `number` of the
+ * look-up: see sort_table.h. */
+static enum store_result look_up(struct sort *sort, struct resp_slice pattern, uint64_t number,
                                  struct resp_slice element, struct resp_slice *value)
 {
     struct call *call = sort->call;
@@ -133,10 +134,13 @@ static enum store_result look_up(struct sort *sort, struct resp_slice pattern,
     if (key == NULL || !expand(sort, pattern, element, key, &field))
         return STORE_NO_MEMORY;
     enum store_result result = store_get(call->txn, key, &item);
-    if (result == STORE_ABSENT)
-        return STORE_OK;
-    if (result != STORE_OK || item_type(&item) != (field.data != NULL ? TYPE_HASH : TYPE_STRING))
+    bool is_there = result == STORE_OK;
+    if (is_there || result == STORE_ABSENT)
+        result = sort_table_count_lookup(call, sort->table, number, key, is_there);
+    if (result != STORE_OK || !is_there)
         return result;
+    if (item_type(&item) != (field.data != NULL ? TYPE_HASH : TYPE_STRING))
+        return STORE_OK;
     if (field.data == NULL) {
         value->len = item.length;
         sort->table->read += item.length;
@@ -205,14 +209,14 @@ static enum store_result keep(struct sort *sort, struct resp_slice name)
     return sort_table_step_is_full(table) ? sort_table_step(sort->call, table) : STORE_OK;
 }
 
-static enum store_result read_list(struct sort *sort)
+static enum store_result read_list(struct sort *sort, const struct store_item *item)
 {
     struct sort_table *table = sort->table;
     struct list list;
     struct list_place place;
     struct store_item element;
     struct resp_slice name;
-    enum store_result result = list_find(sort->call, sort->call->keys, &list);
+    enum store_result result = list_open(sort->call, sort->call->keys, item, &list);
     if (result == STORE_OK)
         result = reserve(sort, TYPE_LIST, list_count(&list));
     if (result == STORE_OK)
@@ -248,12 +252,12 @@ static uint64_t next_rank(const struct sort_table *table)
     return table->order.is_sorted ? table->order.places[place].rank : place;
 }
 
-static enum store_result read_set(struct sort *sort)
+static enum store_result read_set(struct sort *sort, const struct store_item *item)
 {
     struct sort_table *table = sort->table;
     struct members set;
     struct resp_slice name, value;
-    enum store_result result = set_find(sort->call, sort->call->keys, &set);
+    enum store_result result = members_open(sort->call, sort->call->keys, item, &set);
     if (result == STORE_OK)
         result = reserve(sort, TYPE_SET, members_count(&set));
     if (result == STORE_OK)
@@ -266,14 +270,14 @@ static enum store_result read_set(struct sort *sort)
     return result;
 }
 
-static enum store_result read_zset(struct sort *sort)
+static enum store_result read_zset(struct sort *sort, const struct store_item *item)
 {
     struct sort_table *table = sort->table;
     struct zset zset;
     struct zset_place place;
     struct zset_element element;
     struct resp_slice name;
-    enum store_result result = zset_find(sort->call, sort->call->keys, &zset);
+    enum store_result result = zset_open(sort->call, sort->call->keys, item, &zset);
     if (result == STORE_OK)
         result = reserve(sort, TYPE_ZSET, zset_count(&zset));
     if (result == STORE_OK)
@@ -301,11 +305,9 @@ static enum store_result read_all(struct sort *sort, enum item_type *type)
 {
     struct call *call = sort->call;
     struct store_item item;
-    enum store_result result = store_get(call->txn, call->keys, &item);
-    call->misses += result == STORE_ABSENT;
+    enum store_result result = call_find(call, call->keys, &item);
     if (result != STORE_OK)
         return result == STORE_ABSENT ? STORE_OK : result;
-    call->hits += (call->command->flags & CMD_READONLY) == 0; /* reads are counted on opening */
     *type = item_type(&item);
     if (sort->is_unsorted && *type == TYPE_SET && (sort->to != NULL || is_in_script(call))) {
         sort->is_unsorted = false; /* stored results need a deterministic order */
@@ -313,11 +315,11 @@ static enum store_result read_all(struct sort *sort, enum item_type *type)
         sort->by = (struct resp_slice){NULL, 0};
     }
     if (*type == TYPE_LIST)
-        return read_list(sort);
+        return read_list(sort, &item);
     if (*type == TYPE_SET)
-        return read_set(sort);
+        return read_set(sort, &item);
     if (*type == TYPE_ZSET)
-        return read_zset(sort);
+        return read_zset(sort, &item);
     call_wrong_type(call);
     return STORE_ANSWERED;
 }
@@ -381,7 +383,8 @@ static enum store_result weigh(struct sort *sort, struct sort_element *element)
     struct call *call = sort->call;
     struct resp_slice weight = element->name;
     if (sort->by.data != NULL) {
-        enum store_result result = look_up(sort, sort->by, element->name, &weight);
+        uint64_t number = (uint64_t)(element - sort->table->elements);
+        enum store_result result = look_up(sort, sort->by, number, element->name, &weight);
         if (result != STORE_OK)
             return result;
     }
@@ -435,8 +438,9 @@ static enum store_result give(struct sort *sort, struct resp_slice element, size
     struct resp_slice value = element;
     for (size_t which = 0; which < width; which++) {
         if (sort->get_count > 0) {
+            uint64_t number = table->count + table->given * width + which; /* after all weights */
             enum store_result result =
-                look_up(sort, sort->call->argv[sort->gets[which]], element, &value);
+                look_up(sort, sort->call->argv[sort->gets[which]], number, element, &value);
             if (result != STORE_OK)
                 return result;
         }
@@ -514,6 +518,8 @@ static enum store_result give_all(struct sort *sort)
         if (sort_table_step_is_full(table))
             return sort_table_step(call, table);
     }
+    if (result == STORE_OK)
+        result = sort_table_tell_lookups(call, table);
     if (result != STORE_OK)
         return result;
     if (sort->to != NULL) /* all reads come before the first write */

@@ -26,14 +26,10 @@ enum store_result string_look_up(struct call *call, const struct store_key *key,
                                  struct string_value *value)
 {
     enum store_result result = string_find(call, key, value);
-    if ((call->command->flags & CMD_READONLY) != 0 || /* counted already */
-        (result != STORE_OK && result != STORE_ANSWERED))
-        return result;
+    bool is_answered = result == STORE_OK || result == STORE_ANSWERED;
     bool is_hit = value->exists || result == STORE_ANSWERED;
-    call->hits += is_hit;
-    call->misses += !is_hit;
-    if (!is_hit)
-        call_notify(call, NOTIFY_KEY_MISS, "keymiss", key);
+    if (is_answered && !call_only_reads(call, key))
+        call_count_lookup(call, key, is_hit ? STORE_OK : STORE_ABSENT);
     return result;
 }
 

@@ -21,8 +21,7 @@ struct string_value {
 enum store_result string_find(struct call *call, const struct store_key *key,
                               struct string_value *value);
 
-/* The same, but always counted as a keyspace lookup, for write commands that also reply with the
- * old value. */
+/* The same, but always counted as a keyspace lookup, for a key that the command may also write. */
 enum store_result string_look_up(struct call *call, const struct store_key *key,
                                  struct string_value *value);
 

@@ -245,6 +245,16 @@ uint32_t call_table_keys(const struct store *store, const struct command *comman
     return count;
 }
 
+bool call_only_reads(const struct call *call, const struct store_key *key)
+{
+    const char *flags = call->command->key_flags, *next;
+    if ((call->command->flags & CMD_READONLY) != 0)
+        return true;
+    for (; key > call->keys && (next = strchr(flags, ';')) != NULL; key--)
+        flags = next + 1;
+    return strncmp(flags, "RO", 2) == 0;
+}
+
 enum store_scope command_scope(const struct command *command)
 {
     if ((command->flags & CMD_ALL_KEYS) != 0)

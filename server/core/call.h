@@ -29,6 +29,8 @@ size_t call_most_keys(const struct command *command, size_t argc);
 uint32_t call_table_keys(const struct store *store, const struct command *command, size_t argc,
                          const struct resp_slice *argv, uint32_t db, const struct store_key *known,
                          struct store_key *keys);
+/* Whether the command only reads one of call->keys, as its `key_flags` say. */
+bool call_only_reads(const struct call *call, const struct store_key *key);
 
 /* Runs the command's function once. A reply written by one of its helpers (STORE_ANSWERED) counts
  * as success. */

@@ -49,6 +49,7 @@ struct collector {
     uint64_t at;         /* where to continue, in the command's own units */
     uint32_t source;     /* index of the current source key */
     uint64_t count;      /* entries collected, in the command's own units */
+    uint64_t looked_up;  /* SCAN: keys whose type was compared */
     struct rng rng;      /* from the call's seed */
     uint64_t checksum;   /* DUMP: of all bytes collected */
     uint64_t *ranks;     /* of the chosen entries, or offsets in `out`; ordered; owned */

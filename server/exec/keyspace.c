@@ -12,15 +12,19 @@ enum store_result call_delete(struct call *call, const struct store_key *key)
     return store_delete(call->txn, key);
 }
 
+void call_count_lookup(struct call *call, const struct store_key *key, enum store_result result)
+{
+    call->hits += result == STORE_OK;
+    call->misses += result == STORE_ABSENT;
+    if (result == STORE_ABSENT)
+        call_notify(call, NOTIFY_KEY_MISS, "keymiss", key);
+}
+
 enum store_result call_find(struct call *call, const struct store_key *key, struct store_item *item)
 {
     enum store_result result = store_get(call->txn, key, item);
-    if ((call->command->flags & CMD_READONLY) != 0) {
-        call->hits += result == STORE_OK;
-        call->misses += result == STORE_ABSENT;
-        if (result == STORE_ABSENT && (call->command->flags & CMD_ADMIN) == 0)
-            call_notify(call, NOTIFY_KEY_MISS, "keymiss", key);
-    }
+    if (call_only_reads(call, key))
+        call_count_lookup(call, key, result);
     return result;
 }
 

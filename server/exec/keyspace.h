@@ -18,8 +18,11 @@ static inline bool key_equals(const struct store_key *a, const struct store_key 
 /* Deletes the value of a key, if it has one, and notifies of it. */
 enum store_result call_delete(struct call *call, const struct store_key *key);
 
-/* store_get; counts a keyspace hit or miss if the command is CMD_READONLY (others count by
- * themselves). */
+/* Counts the look-up of a key that is read: as a keyspace hit, or as a miss, which is notified. */
+void call_count_lookup(struct call *call, const struct store_key *key, enum store_result result);
+
+/* store_get for one of the declared keys, call->keys; counted if the command only reads it. A
+ * command that replies with the value of a key that it also writes counts by itself. */
 enum store_result call_find(struct call *call, const struct store_key *key,
                             struct store_item *item);
 

@@ -31,6 +31,18 @@ static enum store_result open_tree(struct list *list, const struct store_item *i
     return store_tree_open(list->call->txn, list->key, item, 0, &list->tree);
 }
 
+enum store_result list_open(struct call *call, const struct store_key *key,
+                            const struct store_item *item, struct list *list)
+{
+    *list = list_new(call, key, item->expire_ms);
+    list->exists = true;
+    list->type = item->type;
+    if (item->trees > 0)
+        return open_tree(list, item);
+    return !item->large && packed_open(&list->packed, item->bytes, item->length) ? STORE_OK
+                                                                                 : STORE_DAMAGED;
+}
+
 enum store_result list_find(struct call *call, const struct store_key *key, struct list *list)
 {
     struct store_item item;
@@ -38,15 +50,7 @@ enum store_result list_find(struct call *call, const struct store_key *key, stru
     enum store_result result = call_get(call, key, TYPE_LIST, &item);
     if (result == STORE_ABSENT)
         return STORE_OK;
-    if (result != STORE_OK)
-        return result;
-    list->exists = true;
-    list->type = item.type;
-    list->expire_ms = item.expire_ms;
-    if (item.trees > 0)
-        return open_tree(list, &item);
-    return !item.large && packed_open(&list->packed, item.bytes, item.length) ? STORE_OK
-                                                                              : STORE_DAMAGED;
+    return result != STORE_OK ? result : list_open(call, key, &item, list);
 }
 
 uint64_t list_count(const struct list *list)

@@ -32,6 +32,9 @@ struct list_place {
 /* An absent list is empty. STORE_ANSWERED: the key has another type. */
 STORE_MUST_CHECK enum store_result list_find(struct call *call, const struct store_key *key,
                                              struct list *list);
+/* The same for an item already found, which must be a list. */
+STORE_MUST_CHECK enum store_result list_open(struct call *call, const struct store_key *key,
+                                             const struct store_item *item, struct list *list);
 /* A new list, which replaces any value at the key. */
 struct list list_new(struct call *call, const struct store_key *key, int64_t expire_ms);
 

@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/core/server.h"
+#include "server/core/session.h"
+#include "server/exec/long_run.h"
+#include "server/pubsub/notify.h"
+
 #define BLOCK_SIZE (64 * 1024)
 #define FIRST_RUN 1024        /* elements sorted at once */
 #define MOVES_PER_ELEMENT 64u /* per step of sorting, which reads no keys */
@@ -24,6 +29,7 @@ static void table_free(void *progress)
     }
     collected_set(&table->collected, 0);
     resp_writer_free(&table->out);
+    resp_writer_free(&table->lookups.keys);
     reply_spill_free(&table->spill);
     bulk_store_free(&table->bulk_store);
     free(table->order.places);
@@ -40,9 +46,16 @@ static struct sort_table *table_new(struct call *call)
         return NULL;
     table->collected.server = call->server;
     resp_writer_init(&table->out, call->reply->version);
+    resp_writer_init(&table->lookups.keys, call->reply->version);
     call->progress = table;
     call->progress_free = table_free;
     return table;
+}
+
+/* That grow on their own. */
+static uint64_t writer_bytes(const struct sort_table *table)
+{
+    return table->out.capacity + table->lookups.keys.capacity;
 }
 
 struct sort_table *sort_table_get(struct call *call)
@@ -56,7 +69,7 @@ struct sort_table *sort_table_get(struct call *call)
     table->read = 0;
     table->step_end = table->out.len + (is_nested ? COLLECT_NESTED_BYTES : COLLECT_STEP_BYTES);
     uint64_t places = table->order.capacity * sizeof *table->order.places;
-    return collected_set(&table->collected, table->bytes + places + table->out.capacity) ? table
+    return collected_set(&table->collected, table->bytes + places + writer_bytes(table)) ? table
                                                                                          : NULL;
 }
 
@@ -100,7 +113,7 @@ static char *allocate(struct sort_table *table, size_t size)
     table->read += size;
     if (block == NULL || block->size - block->used < size) {
         size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
-        if (!collected_set(&table->collected, table->bytes + room + table->out.capacity))
+        if (!collected_set(&table->collected, table->bytes + room + writer_bytes(table)))
             return NULL;
         block = malloc(sizeof *block + room);
         if (block == NULL)
@@ -126,6 +139,44 @@ enum store_result sort_table_copy(struct sort_table *table, struct resp_slice fr
     memcpy(bytes, from.data, from.len);
     to->data = bytes;
     return STORE_OK;
+}
+
+/* ---- look-ups ---- */
+
+enum store_result sort_table_count_lookup(struct call *call, struct sort_table *table,
+                                          uint64_t number, const struct store_key *key, bool found)
+{
+    struct sort_lookups *lookups = &table->lookups;
+    uint64_t len = key->len;
+    if (number < lookups->counted)
+        return STORE_OK;
+    lookups->counted = number + 1;
+    lookups->hits += found;
+    lookups->misses += !found;
+    if (found || !call_notifies(call, NOTIFY_KEY_MISS))
+        return STORE_OK;
+    resp_raw(&lookups->keys, (const char *)&len, sizeof len);
+    resp_raw(&lookups->keys, key->data, len);
+    table->read += len;
+    return lookups->keys.failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
+enum store_result sort_table_tell_lookups(struct call *call, const struct sort_table *table)
+{
+    const struct resp_writer *keys = &table->lookups.keys;
+    enum store_result result = STORE_OK;
+    call->hits += (uint32_t)table->lookups.hits;
+    call->misses += (uint32_t)table->lookups.misses;
+    for (uint64_t at = 0, i = 0, len; at < keys->len && result == STORE_OK; at += len, i++) {
+        struct store_key key;
+        memcpy(&len, keys->data + at, sizeof len);
+        at += sizeof len;
+        store_key(call->server->store, &key, call->session->db, keys->data + at, (uint32_t)len,
+                  STORE_SHARED);
+        call_notify(call, NOTIFY_KEY_MISS, "keymiss", &key);
+        result = call_yield_at(call, i);
+    }
+    return result;
 }
 
 /* ---- sorting ---- */

@@ -34,6 +34,11 @@ struct sort_table {
     struct collector_order order; /* of an unsorted result */
     bool is_reserved;
     uint64_t weighed, given;
+    struct sort_lookups {
+        uint64_t counted;          /* look-ups, in the order of SORT's work; each counts once */
+        uint64_t hits, misses;     /* of them */
+        struct resp_writer keys;   /* absent ones to be notified, each after its length */
+    } lookups;                     /* of keys that BY and GET name */
     uint64_t width, merged, taken; /* of sorting: see invariant 2 */
     struct sort_block *blocks;     /* memory of elements and values */
     struct resp_writer out;        /* the reply's latest elements */
@@ -70,6 +75,15 @@ static inline bool sort_table_step_is_full(struct sort_table *table)
 
 /* Ends a step. */
 STORE_MUST_CHECK enum store_result sort_table_step(struct call *call, struct sort_table *table);
+
+/* Counts look-up number `number`, unless an earlier run has. */
+STORE_MUST_CHECK enum store_result sort_table_count_lookup(struct call *call,
+                                                           struct sort_table *table,
+                                                           uint64_t number,
+                                                           const struct store_key *key, bool found);
+/* Passes all that were counted on to the call. */
+STORE_MUST_CHECK enum store_result sort_table_tell_lookups(struct call *call,
+                                                           const struct sort_table *table);
 
 typedef int sort_compare(const void *a, const void *b, void *arg);
 

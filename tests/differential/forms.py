@@ -118,7 +118,7 @@ LPOS {l|s|x} a {MAXLEN 0|MAXLEN 2|MAXLEN x|MAXLEN|RANK 1 COUNT 2 MAXLEN 3|COUNT 
 {BLMPOP|BZMPOP} {-1|x|nan} 1 {l LEFT|z MIN}
 SMOVE {t|s|x} {i|s|y} {a|q}
 {SINTER|SUNION|SDIFF} {t|s|x} {i|s|t|x|}
-{SINTERSTORE|SUNIONSTORE|SDIFFSTORE} {d|s|t} {t|s|x} {i|s|t|x|}
+{SINTERSTORE|SUNIONSTORE|SDIFFSTORE} {d|s|t} {t|s|x} {i|s|t|x|} {|y|t}
 SINTERCARD {1|0|-1|x|2|3} {t|s|x} {i|s|} {CARD_LIMIT}
 ZINTERCARD {1|0|-1|x|2|3} {z|s|x|t} {z|s|} {CARD_LIMIT}
 {HGET|HEXISTS|HSTRLEN|HDEL|HMGET|HSETNX|HSET|HMSET} {h|s|x} {a b|a b c|a b c d}

@@ -1,6 +1,8 @@
 """What is sent to both servers whole, not by chance: forms.py's commands, by themselves and inside of
 others, and snippets.py's scripts. Each begins with the same keys."""
 
+import re
+
 import exceptions
 import forms
 import harness
@@ -98,6 +100,35 @@ def compare_bound(stock, ours):
     return [(words, [a], [b]) for words, a, b in zip(chosen, *answers) if a != b]
 
 
+def lookups_of(server, chosen):
+    """For each form the counted hits and misses, and the keys whose absence was notified."""
+    found = []
+    with server.raw() as raw, server.raw() as listener:
+        raw.call("CONFIG", "SET", "notify-keyspace-events", "Em")
+        listener.call("PSUBSCRIBE", "__keyevent@*__:keymiss")
+        listener.call("SUBSCRIBE", "end")
+        for words in chosen:
+            raw.send(SETUP + harness.encode("CONFIG", "RESETSTAT") + harness.encode(*words) + AFTER +
+                     harness.encode("INFO", "stats") + harness.encode("PUBLISH", "end", ""))
+            info = [raw.reply() for _ in range(len(forms.SETUP) + 5)][-2]
+            missed = []
+            while not (event := listener.reply()).startswith(b"*3"):
+                missed.append(event)
+            found.append(re.findall(rb"keyspace_(?:hits|misses):\d+", info) + sorted(missed))
+    return found
+
+
+def compare_lookups(stock, ours, step):
+    """Which keys count as read."""
+    ends = (b"SHUTDOWN", b"MONITOR", b"DEBUG", b"QUIT", b"CONFIG", b"MULTI", b"SUBSCRIBE", b"PSUBSCRIBE",
+            b"SSUBSCRIBE")
+    # 7.2 reads the arguments of the first two before it looks the key up; cursors are each server's own.
+    apart = (b"BITCOUNT", b"BITPOS", b"SCAN")
+    chosen = [words for words in forms.forms()[::step] if words[0].upper() not in ends + apart]
+    return [(words, a, b) for words, a, b in
+            zip(chosen, lookups_of(stock, chosen), lookups_of(ours, chosen)) if a != b]
+
+
 def answer_to_script(raw, command, script):
     raw.send(SETUP + harness.encode(command, script.encode("latin-1"), "1", "k", "a1", "a2") + AFTER)
     for _ in forms.SETUP:
@@ -126,5 +157,6 @@ def cases():
     for way in WAYS:
         yield f"forms {way[0].__name__}, RESP{way[1]}", compare_forms, way
     yield "forms of a subscriber", compare_bound, ()
+    yield "look-ups of forms", compare_lookups, (3,)
     for command, version in (("EVAL", 2), ("EVAL", 3), ("EVAL_RO", 2)):
         yield f"scripts by {command}, RESP{version}", compare_scripts, (command, version)

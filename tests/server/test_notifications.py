@@ -3,6 +3,7 @@
 import time
 
 import pytest
+import redis
 
 from harness import encode
 from test_pubsub import connect, push  # noqa: F401
@@ -96,6 +97,29 @@ EVENTS = [
     ("COPY nosuch n", "keymiss nosuch"),
     ("COPY n n2 DB 3", "new n2 in 3", "copy_to n2 in 3"),
     ("MOVE n 3", "new n in 3", "move_from n", "move_to n in 3"),
+    ("SADD m a b", "new m", "sadd m"),
+    ("SINTERSTORE to x1 m x2", "keymiss x1", "keymiss x2"),
+    ("SUNIONSTORE to m x1", "keymiss x1", "new to", "sunionstore to"),
+    ("SDIFFSTORE to m x1 to", "keymiss x1", "del to"),
+    ("ZUNIONSTORE zs 2 m x1", "keymiss x1", "new zs", "zunionstore zs"),
+    ("ZINTERSTORE to 2 x1 m", "keymiss x1"),
+    ("ZDIFFSTORE to 2 x1 zs", "keymiss x1"),
+    ("ZRANGESTORE to x1 0 -1", "keymiss x1"),
+    ("ZINTERCARD 2 x1 zs", "keymiss x1"),
+    ("PFMERGE p1 hll x1", "keymiss p1", "keymiss x1", "new p1", "pfadd p1"),
+    ("PFMERGE p1 hll", "pfadd p1"),
+    ("PFCOUNT x1 hll", "keymiss x1"),
+    ("RPUSH l 3 1", "new l", "rpush l"),
+    ("SET w1 5", "new w1", "set w1"),
+    ("SORT x1", "keymiss x1"),
+    ("SORT_RO x1", "keymiss x1"),
+    ("SORT l BY w* GET x*->f GET # GET w* STORE to", "keymiss w3", "keymiss x3", "keymiss w3",
+     "keymiss x1", "new to", "sortstore to"),
+    ("SORT_RO l BY nosort GET w*", "keymiss w3"),
+    ("DUMP x1", "keymiss x1"),
+    ("MEMORY USAGE x1",),
+    ("LMOVE x1 l LEFT LEFT",),
+    ("SMOVE x1 m a",),
     ("DEL u nosuch c", "del u", "del c"),
     ("UNLINK d", "del d"),
     ("FLUSHALL",),
@@ -112,6 +136,52 @@ def test_events_of_commands(make_watcher, connect):  # noqa: F811
         while not got or got[-1] != f"set mark{number}":
             got.append(watcher.event())
         assert got == [*events, f"new mark{number}", f"set mark{number}"], line
+
+
+LOOKUPS = [  # (a command, its keyspace hits, its misses)
+    ("SINTERSTORE to s x s", 2, 1), ("SUNIONSTORE to s x", 1, 1), ("SDIFFSTORE s s x y", 1, 2),
+    ("ZUNIONSTORE to 3 z s x", 2, 1), ("ZINTERSTORE to 2 x z", 1, 1), ("ZDIFFSTORE to 2 z x", 1, 1),
+    ("ZRANGESTORE to z 0 -1", 1, 0), ("ZRANGESTORE to x 0 -1", 0, 1), ("ZRANGESTORE z z 9 9", 1, 0),
+    ("PFMERGE x hll", 1, 1), ("PFMERGE x", 1, 0), ("PFADD x a", 0, 0), ("PFCOUNT x y", 1, 1),
+    ("SORT l BY w* GET h*->f GET w*", 4, 3), ("SORT_RO l BY w*", 2, 1), ("SORT l", 1, 0),
+    ("SORT k", 1, 0), ("SORT_RO k", 1, 0), ("SORT l BY nosort GET w* STORE l", 2, 1),
+    ("DUMP k", 1, 0), ("DUMP s", 1, 0), ("DUMP l", 1, 0), ("DUMP h1", 1, 0), ("DUMP y", 0, 1),
+    ("COPY k k2", 1, 0), ("COPY y k2", 0, 1), ("BITOP AND to k y", 1, 1), ("BITFIELD k GET u8 0", 1, 0),
+    ("BITFIELD k SET u8 0 1", 0, 0), ("SET k v GET", 1, 0), ("SET k v NX", 0, 0), ("GETEX y", 0, 1),
+    ("LMOVE l l2 LEFT LEFT", 0, 0), ("SMOVE s s2 a", 0, 0), ("MEMORY USAGE k", 0, 0),
+    ("SCAN 0 MATCH [kw]* TYPE string COUNT 100", 3, 0), ("SCAN 0 COUNT 100", 0, 0),
+]
+
+
+def test_lookups_are_counted(client):
+    for line in ("SADD s a b", "ZADD z 1 a", "PFADD hll a", "RPUSH l 1 3", "SET w1 1", "HSET h1 f 1",
+                 "SET k v"):
+        client.execute_command(*line.split())
+    for line, hits, misses in LOOKUPS:
+        client.config_resetstat()
+        try:
+            client.execute_command(*line.split())
+        except redis.ResponseError as error:
+            assert line.endswith(" k") and "WRONGTYPE" in str(error), line
+        stats = client.info("stats")
+        assert (stats["keyspace_hits"], stats["keyspace_misses"]) == (hits, misses), line
+
+
+def test_a_sort_in_steps_counts_each_lookup_once(make_watcher, connect, client):  # noqa: F811
+    """Those of earlier steps, and of runs that had to wait, too."""
+    count = 3000
+    for i in range(0, count, 1000):
+        client.rpush("l", *range(i, i + 1000))
+    client.mset({f"w{i}": -i for i in range(0, count, 2)})
+    watcher = make_watcher("Em")
+    client.config_resetstat()
+    got = client.sort("l", by="w*", get=["#", "w*"])
+    assert got[:3] == [b"2998", b"-2998", b"2996"] and len(got) == 2 * count
+    stats = client.info("stats")
+    assert (stats["keyspace_hits"], stats["keyspace_misses"]) == (1 + count, count)
+    missed = [f"keymiss w{i}" for i in range(1, count, 2)]
+    in_order = [f"keymiss w{int(i)}" for i in got[::2] if int(i) % 2 == 1]
+    assert [watcher.event() for _ in range(count)] == missed + in_order
 
 
 def test_channels_and_classes(connect):  # noqa: F811

@@ -170,8 +170,8 @@ enum store_result call_reply_item(struct call *call, const struct store_item *it
 
 #define WRITES(word, first, last, step)                                                            \
     {                                                                                              \
-        .name = #word, .run = cmd_##word, .flags = CMD_WRITE, .first_key = first,                  \
-        .last_key = last, .key_step = step                                                         \
+        .name = #word, .run = cmd_##word, .flags = CMD_WRITE, .key_flags = "RW",                   \
+        .first_key = first, .last_key = last, .key_step = step                                     \
     }
 #define READS(word, first, last, step)                                                             \
     {                                                                                              \
@@ -184,7 +184,13 @@ static const struct command known[] = {
     READS(bitcount, 1, 1, 1),
     WRITES(bitfield, 1, 1, 1),
     READS(bitfield_ro, 1, 1, 1),
-    WRITES(bitop, 2, -1, 1),
+    {.name = "bitop",
+     .run = cmd_bitop,
+     .flags = CMD_WRITE,
+     .key_flags = "OW;RO",
+     .first_key = 2,
+     .last_key = -1,
+     .key_step = 1},
     READS(bitpos, 1, 1, 1),
     WRITES(decr, 1, 1, 1),
     WRITES(decrby, 1, 1, 1),
@@ -218,7 +224,7 @@ static const struct command known[] = {
     WRITES(linsert, 1, 1, 1),
     READS(llen, 1, 1, 1),
     WRITES(lmove, 1, 2, 1),
-    {.name = "lmpop", .run = cmd_lmpop, .flags = CMD_WRITE, .key_count_at = 1},
+    {.name = "lmpop", .run = cmd_lmpop, .flags = CMD_WRITE, .key_flags = "RW", .key_count_at = 1},
     WRITES(lpop, 1, 1, 1),
     READS(lpos, 1, 1, 1),
     WRITES(lpush, 1, 1, 1),
@@ -266,6 +272,7 @@ static const struct command known[] = {
     {.name = "zdiffstore",
      .run = cmd_zdiffstore,
      .flags = CMD_WRITE,
+     .key_flags = "RW",
      .first_key = 1,
      .last_key = 1,
      .key_step = 1,
@@ -276,12 +283,13 @@ static const struct command known[] = {
     {.name = "zinterstore",
      .run = cmd_zinterstore,
      .flags = CMD_WRITE,
+     .key_flags = "RW",
      .first_key = 1,
      .last_key = 1,
      .key_step = 1,
      .key_count_at = 2},
     READS(zlexcount, 1, 1, 1),
-    {.name = "zmpop", .run = cmd_zmpop, .flags = CMD_WRITE, .key_count_at = 1},
+    {.name = "zmpop", .run = cmd_zmpop, .flags = CMD_WRITE, .key_flags = "RW", .key_count_at = 1},
     READS(zmscore, 1, 1, 1),
     WRITES(zpopmax, 1, 1, 1),
     WRITES(zpopmin, 1, 1, 1),
@@ -305,6 +313,7 @@ static const struct command known[] = {
     {.name = "zunionstore",
      .run = cmd_zunionstore,
      .flags = CMD_WRITE,
+     .key_flags = "RW",
      .first_key = 1,
      .last_key = 1,
      .key_step = 1,
@@ -312,12 +321,14 @@ static const struct command known[] = {
     {.name = "@list",
      .run = own_list,
      .flags = CMD_WRITE,
+     .key_flags = "RW",
      .first_key = 1,
      .last_key = 1,
      .key_step = 1},
     {.name = "@fill",
      .run = own_fill,
      .flags = CMD_WRITE,
+     .key_flags = "RW",
      .first_key = 1,
      .last_key = 1,
      .key_step = 1},
@@ -330,6 +341,7 @@ static const struct command known[] = {
     {.name = "@expire",
      .run = own_expire,
      .flags = CMD_WRITE,
+     .key_flags = "RW",
      .first_key = 1,
      .last_key = 1,
      .key_step = 1},

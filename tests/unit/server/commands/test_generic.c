@@ -16,13 +16,14 @@
 #define ROW(title, function, flag_bits, first, last, step)                                         \
     {                                                                                              \
         .name = title, .run = function, .flags = flag_bits, .first_key = first, .last_key = last,  \
-        .key_step = step                                                                           \
+        .key_step = step, .key_flags = "RW"                                                        \
     }
 
 static const struct command table[] = {
     {.name = "copy",
      .run = cmd_copy,
      .flags = CMD_WRITE | CMD_OTHER_DB,
+     .key_flags = "RO;OW",
      .first_key = 1,
      .last_key = 2,
      .key_step = 1,

@@ -390,6 +390,30 @@ static void errors_are_counted_by_code(void **state)
     assert_int_equal(one.counts[1], 0);
 }
 
+static bool only_reads(const struct fixture *fixture, const char *name, size_t key)
+{
+    struct store_key keys[80];
+    struct call call = {.command = command_find(&fixture->server.commands, slice(name)),
+                        .keys = keys};
+    return call_only_reads(&call, &keys[key]);
+}
+
+static void which_keys_are_only_read(void **state)
+{
+    const struct fixture *fixture = *state;
+    assert_true(only_reads(fixture, "mget", 5));
+    assert_true(only_reads(fixture, "pfcount", 0)); /* though it keeps the estimate */
+    assert_false(only_reads(fixture, "set", 0));
+    assert_false(only_reads(fixture, "lmove", 1));
+    assert_false(only_reads(fixture, "zunionstore", 0));
+    assert_true(only_reads(fixture, "zunionstore", 1));
+    assert_true(only_reads(fixture, "zunionstore", 70));
+    assert_true(only_reads(fixture, "copy", 0));
+    assert_false(only_reads(fixture, "copy", 1));
+    assert_true(only_reads(fixture, "sort", 0));
+    assert_false(only_reads(fixture, "sort", 1));
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -405,6 +429,7 @@ int main(void)
         TEST(client_settings),
         TEST(databases_are_chosen),
         TEST(errors_are_counted_by_code),
+        TEST(which_keys_are_only_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
