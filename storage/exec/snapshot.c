@@ -236,8 +236,14 @@ static void release_shown(struct store_snapshot *snapshot)
     snapshot->shown = NULL;
 }
 
+/* No earlier than its request is done, which may be reading a long key that was since deleted. */
 static void destroy(struct store_snapshot *snapshot)
 {
+    struct store *store = snapshot->store;
+    pthread_mutex_lock(&store->extents.lock);
+    LIST_REMOVE(snapshot, of_open);
+    pthread_mutex_unlock(&store->extents.lock);
+    maintenance_ask(store); /* for the runs and items that it could not free or sweep */
     list_free(&snapshot->ready);
     list_free(&snapshot->handed);
     pthread_mutex_destroy(&snapshot->lock);
@@ -250,11 +256,7 @@ void store_snapshot_end(struct store_snapshot *snapshot)
     release_shown(snapshot);
     change_lock_all(store);
     change_remove_observer(store, before_change, snapshot);
-    pthread_mutex_lock(&store->extents.lock);
-    LIST_REMOVE(snapshot, of_open);
-    pthread_mutex_unlock(&store->extents.lock);
     change_unlock_all(store);
-    maintenance_ask(store); /* for the runs and items that it could not free or sweep */
     if (snapshot->walking)
         snapshot->closed = true;
     else

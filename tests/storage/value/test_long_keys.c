@@ -329,6 +329,37 @@ static void a_key_goes_while_a_scan_reads_it(void **state)
     medium_free(medium);
 }
 
+static void a_snapshot_ends_while_it_reads_a_key_that_is_gone(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = rig_begin(&rig, 6);
+    char *going = new_key(140000, 'G');
+    open_on(&rig, medium);
+    must(do_set(&rig, going, "value") == STORE_OK, "set");
+    rig_close_well(&rig);
+    open_on(&rig, medium);
+    must(has_value(&rig, going, "value"), "its page is in memory");
+    struct store_snapshot_options options = {.memory_bytes = 1u << 20};
+    struct store_snapshot *snapshot;
+    const struct store_snapshot_item *item;
+    must(store_snapshot_begin(rig.workers[0], &options, &snapshot) == STORE_OK, "begin");
+    must(do_delete(&rig, going) == STORE_OK, "delete");
+    medium_hold(medium, FAULT_READ, "extents", 0);
+    while (medium_held(medium) == 0) {
+        must(store_snapshot_next(snapshot, &item) == STORE_WAIT, "it has read the key");
+        rig_round(&rig);
+    }
+    store_snapshot_end(snapshot);
+    rig_run(&rig, 50);
+    medium_release(medium);
+    must(used_runs(&rig, 0) == 0, "its runs stay in use");
+    must(rig.warnings == 0, "%s", rig.last_warning);
+    rig_close_well(&rig);
+    free(going);
+    medium_free(medium);
+}
+
 /* Nothing of a key is lost that was acknowledged, and no run of one that was not stays in use. */
 static void power_cuts_leave_whole_keys(void **state)
 {
@@ -371,6 +402,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_named_is_told_once),
         cmocka_unit_test(a_step_of_a_scan_is_bounded),
         cmocka_unit_test(a_key_goes_while_a_scan_reads_it),
+        cmocka_unit_test(a_snapshot_ends_while_it_reads_a_key_that_is_gone),
         cmocka_unit_test(power_cuts_leave_whole_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
