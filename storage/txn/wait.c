@@ -177,7 +177,7 @@ void maintenance_ask(struct store *store)
 void maintenance_throttle(struct store_txn *txn)
 {
     struct store *store = txn->store;
-    assert(txn_state(txn) == TXN_RUNNING || txn->prefetch_run == PREFETCH_RUN_ACTIVE);
+    assert(txn_state(txn) == TXN_RUNNING && txn->prefetch_run == PREFETCH_RUN_NONE);
     pthread_mutex_lock(&store->throttle_lock);
     if (!txn->throttled) {
         request_wait(txn);

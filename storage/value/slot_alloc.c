@@ -124,6 +124,8 @@ enum store_result commit_take_slot(struct store_txn *txn, struct page_file *file
     assert(size_class > 0 && size_class < PAGE_FILE_CLASS_MAX && lock_is_held(&file->lock));
     while (!page_file_take_slot(file, size_class, page, slot) &&
            !take_larger(txn, file, size_class, page, slot)) {
+        if (txn->prefetch_run == PREFETCH_RUN_ACTIVE) /* which keeps nothing, and must not wait */
+            return STORE_WAIT;
         enum store_result result = assign_segment(txn, file, size_class);
         if (result == STORE_WAIT)
             maintenance_throttle(txn);
