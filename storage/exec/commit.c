@@ -21,6 +21,7 @@
 #include "storage/exec/flush.h"
 #include "storage/value/long_key.h"
 #include "storage/cache/access_clock.h"
+#include "storage/txn/txn_memory.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/room_wanted.h"
 #include "storage/value/lookup.h"
@@ -571,6 +572,26 @@ static bool over_dirty_limit(const struct store *store)
     return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit;
 }
 
+/* Each attempt allocates anew: while it waits, for the journal perhaps, nothing may add up. */
+static enum store_result prepare_and_apply(struct store_txn *txn)
+{
+    struct store_mark mark;
+    store_mark(txn, &mark);
+    enum store_result result = prepare_all(txn);
+    if (result == STORE_OK)
+        result = tree_prepare(txn);
+    if (result == STORE_OK && !reserve_entries(txn))
+        result = STORE_NO_MEMORY;
+    if (result == STORE_OK)
+        result = journal_and_apply(txn);
+    release_entries(txn);
+    release_frames(txn);
+    tree_release(txn);
+    if (result == STORE_WAIT)
+        txn_memory_return(txn, &mark);
+    return result;
+}
+
 static enum store_result commit_changes(struct store_txn *txn)
 {
     assert(txn->phase != TXN_RUN && txn->prefetch_run == PREFETCH_RUN_NONE);
@@ -585,16 +606,7 @@ static enum store_result commit_changes(struct store_txn *txn)
     if (result == STORE_OK)
         result = extent_write_all(txn);
     if (result == STORE_OK)
-        result = prepare_all(txn);
-    if (result == STORE_OK)
-        result = tree_prepare(txn);
-    if (result == STORE_OK && !reserve_entries(txn))
-        result = STORE_NO_MEMORY;
-    if (result == STORE_OK)
-        result = journal_and_apply(txn);
-    release_entries(txn);
-    release_frames(txn);
-    tree_release(txn);
+        result = prepare_and_apply(txn);
     return result;
 }
 

@@ -108,11 +108,23 @@ void store_mark(const struct store_txn *txn, struct store_mark *mark)
                                 .reader = txn->readers};
 }
 
+static bool is_referred_to(const struct store_txn *txn, const struct store_mark *mark)
+{
+    return txn->write_count != mark->write_count || txn->trees.collections != mark->collection ||
+           txn->trees.buffers != mark->tree_buffers || txn->readers != mark->reader;
+}
+
 bool store_forget(struct store_txn *txn, const struct store_mark *mark)
 {
-    if (txn->write_count != mark->write_count || txn->trees.collections != mark->collection ||
-        txn->trees.buffers != mark->tree_buffers || txn->readers != mark->reader || txn->bulk_load)
+    if (is_referred_to(txn, mark) || txn->bulk_load)
         return false;
+    txn_memory_return(txn, mark);
+    return true;
+}
+
+void txn_memory_return(struct store_txn *txn, const struct store_mark *mark)
+{
+    assert(!is_referred_to(txn, mark));
     while (txn->blocks != mark->block) {
         struct memory_block *next = txn->blocks->next;
         if (!next && !mark->block)
@@ -124,7 +136,6 @@ bool store_forget(struct store_txn *txn, const struct store_mark *mark)
     if (txn->blocks)
         txn->blocks->used = txn->blocks == mark->block ? mark->used : 0;
     txn->copied_bytes = mark->copied_bytes;
-    return true;
 }
 
 void txn_memory_release(struct store_txn *txn)

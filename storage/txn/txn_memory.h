@@ -11,6 +11,8 @@
  * own. */
 struct memory_block *txn_memory_swap(struct store_txn *txn, struct memory_block *blocks);
 void txn_memory_free(struct store_txn *txn, struct memory_block *blocks);
+/* Frees what was allocated since the mark, to which nothing refers. */
+void txn_memory_return(struct store_txn *txn, const struct store_mark *mark);
 /* Frees all blocks but the first: a reused transaction rarely needs another. */
 void txn_memory_release(struct store_txn *txn);
 /* Whether there is memory to double the transaction's writes. */
