@@ -132,6 +132,13 @@ fault("long-key-told-for-ever", "storage/exec/removal.c",
       ("is_unreadable(worker, name) ? NULL :", "is_unreadable(worker, name) && false ? NULL :"),
       by=[LONG_KEYS])
 
+fault("snapshot-ends-under-its-read", "storage/exec/snapshot.c",
+      "the runs of a deleted long key are free while a snapshot that has ended still reads them",
+      ("    LIST_REMOVE(snapshot, of_open);\n", ""),
+      ("    change_remove_observer(store, before_change, snapshot);\n",
+       "    change_remove_observer(store, before_change, snapshot);\n    LIST_REMOVE(snapshot, of_open);\n"),
+      by=[LONG_KEYS])
+
 # ---- large collections ----
 
 fault("patches-before-the-image", "storage/recovery/redo.c",
