@@ -126,6 +126,6 @@ void store_submit(struct store_worker *worker)
     int sync = atomic_load_explicit(&store->journal.sync, memory_order_relaxed);
     journal_kick(&store->journal, worker->queue,
                  sync == STORE_SYNC_ALWAYS ? 0 : JOURNAL_GROUP_TARGET);
-    if (worker->queue->first)
+    if (worker->queue->queued > 0)
         store->disk->ops->submit(worker->queue);
 }

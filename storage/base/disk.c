@@ -5,18 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+void disk_queue_init(struct disk_queue *queue, struct disk *disk)
+{
+    *queue = (struct disk_queue){.disk = disk};
+    STAILQ_INIT(&queue->pending);
+}
+
 void disk_queue_op(struct disk_queue *queue, struct disk_op *op)
 {
-    op->next = NULL;
     op->error = 0;
     op->remaining = 0;
     for (int i = 0; i < op->vector_count; i++)
         op->remaining += op->vectors[i].iov_len;
-    if (queue->last)
-        queue->last->next = op;
-    else
-        queue->first = op;
-    queue->last = op;
+    STAILQ_INSERT_TAIL(&queue->pending, op, link);
     queue->queued++;
 }
 

@@ -15,6 +15,7 @@
 #include <libaio.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/uio.h>
 
 #include "storage/store.h"
@@ -39,7 +40,7 @@ struct disk_op {
     void (*done)(struct disk_op *op);
     void *arg;
 
-    struct disk_op *next; /* private from here on */
+    STAILQ_ENTRY(disk_op) link; /* private from here on */
     uint64_t remaining;
     struct iocb iocb;
 };
@@ -70,9 +71,12 @@ struct disk {
 };
 struct disk_queue {
     struct disk *disk;
-    struct disk_op *first, *last; /* queued, not yet submitted */
+    STAILQ_HEAD(, disk_op) pending; /* queued, not yet submitted */
     uint32_t queued, in_flight;
 };
+
+/* Of an implementation's queue_create. */
+void disk_queue_init(struct disk_queue *queue, struct disk *disk);
 
 /* Queues op; it starts only at the next submit. */
 void disk_queue_op(struct disk_queue *queue, struct disk_op *op);

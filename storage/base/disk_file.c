@@ -152,7 +152,7 @@ static int file_queue_create(struct disk *disk, uint32_t depth, struct disk_queu
     q = calloc(1, sizeof *q);
     if (!q)
         return ENOMEM;
-    q->base.disk = disk;
+    disk_queue_init(&q->base, disk);
     q->depth = depth;
     q->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int error = q->fd < 0 ? errno : -io_setup((int)depth, &q->context);
@@ -233,11 +233,12 @@ static void finish(struct disk_op *op, int error)
 static void file_submit(struct disk_queue *queue)
 {
     struct file_queue *q = (struct file_queue *)queue;
-    while (queue->first && queue->in_flight < q->depth) {
+    while (queue->queued > 0 && queue->in_flight < q->depth) {
         struct iocb *batch[REAP_BATCH];
         long count = 0;
-        for (struct disk_op *op = queue->first;
-             op && count < REAP_BATCH && queue->in_flight + count < q->depth; op = op->next) {
+        for (struct disk_op *op = STAILQ_FIRST(&queue->pending);
+             op && count < REAP_BATCH && queue->in_flight + count < q->depth;
+             op = STAILQ_NEXT(op, link)) {
             prepare(q, op);
             batch[count++] = &op->iocb;
         }
@@ -250,14 +251,12 @@ static void file_submit(struct disk_queue *queue)
             usleep(100);
             continue;
         }
-        struct disk_op *refused = taken < 0 ? queue->first : NULL;
+        struct disk_op *refused = taken < 0 ? STAILQ_FIRST(&queue->pending) : NULL;
         int drop = taken < 0 ? 1 : taken;
         for (int i = 0; i < drop; i++) {
-            queue->first = queue->first->next;
+            STAILQ_REMOVE_HEAD(&queue->pending, link);
             queue->queued--;
         }
-        if (!queue->first)
-            queue->last = NULL;
         if (refused)
             finish(refused, -taken);
         else

@@ -568,7 +568,7 @@ void store_go_on(struct store_txn *txn)
 {
     struct store_worker *worker = txn->worker;
     journal_kick(&worker->store->journal, worker->queue, JOURNAL_GROUP_TARGET);
-    if (worker->queue->first)
+    if (worker->queue->queued > 0)
         worker->store->disk->ops->submit(worker->queue);
     request_lock(txn);
     txn_move(txn, TXN_RUNNING);

@@ -32,7 +32,7 @@ struct disk_file {
 
 struct readonly_queue {
     struct disk_queue base;
-    struct disk_op *done, *done_last;
+    STAILQ_HEAD(, disk_op) done;
 };
 
 static int file_open(struct disk *disk, const char *name, bool create, struct disk_file **file)
@@ -90,7 +90,8 @@ static int queue_create(struct disk *disk, uint32_t depth, struct disk_queue **q
     (void)depth;
     if (!q)
         return ENOMEM;
-    q->base.disk = disk;
+    disk_queue_init(&q->base, disk);
+    STAILQ_INIT(&q->done);
     *queue = &q->base;
     return 0;
 }
@@ -167,29 +168,21 @@ static int carry_out(struct disk_op *op)
 static void submit(struct disk_queue *queue)
 {
     struct readonly_queue *q = (struct readonly_queue *)queue;
-    while (queue->first) {
-        struct disk_op *op = queue->first;
-        queue->first = op->next;
+    for (struct disk_op *op; (op = STAILQ_FIRST(&queue->pending)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&queue->pending, link);
         queue->queued--;
         queue->in_flight++;
         op->error = carry_out(op);
-        op->next = NULL;
-        if (q->done)
-            q->done_last->next = op;
-        else
-            q->done = op;
-        q->done_last = op;
+        STAILQ_INSERT_TAIL(&q->done, op, link);
     }
-    queue->last = NULL;
 }
 
 static void reap(struct disk_queue *queue, uint32_t least)
 {
     struct readonly_queue *q = (struct readonly_queue *)queue;
     (void)least;
-    while (q->done) {
-        struct disk_op *op = q->done;
-        q->done = op->next;
+    for (struct disk_op *op; (op = STAILQ_FIRST(&q->done)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&q->done, link);
         queue->in_flight--;
         op->done(op);
     }

@@ -148,15 +148,13 @@ static void fault_submit(struct disk_queue *base)
     struct fault_queue *queue = (struct fault_queue *)base;
     struct medium *medium = queue->medium;
     pthread_mutex_lock(&medium->lock);
-    while (base->first && base->in_flight < queue->depth) {
-        struct disk_op *op = base->first;
-        base->first = op->next;
+    while (base->queued > 0 && base->in_flight < queue->depth) {
+        struct disk_op *op = STAILQ_FIRST(&base->pending);
+        STAILQ_REMOVE_HEAD(&base->pending, link);
         base->queued--;
         bool power = op->kind == DISK_WRITE ? change_event(medium) : medium_event(medium);
         queue->flying[base->in_flight++] = (struct flying){op, power ? medium->events : 0};
     }
-    if (!base->first)
-        base->last = NULL;
     pthread_mutex_unlock(&medium->lock);
     if (base->in_flight)
         signal_queue(queue);
@@ -242,7 +240,7 @@ static int fault_queue_create(struct disk *disk, uint32_t depth, struct disk_que
 {
     struct fault_queue *q = calloc(1, sizeof *q);
     must(q, "out of memory");
-    q->base.disk = disk;
+    disk_queue_init(&q->base, disk);
     q->medium = ((struct fault_disk *)disk)->medium;
     q->depth = depth;
     q->flying = calloc(depth, sizeof *q->flying);
