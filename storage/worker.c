@@ -42,6 +42,10 @@ enum store_result store_attach(struct store *store, uint32_t index, struct store
     w->store = store;
     w->index = index;
     TAILQ_INIT(&w->unprefetched);
+    TAILQ_INIT(&w->low_priority);
+    STAILQ_INIT(&w->ready);
+    STAILQ_INIT(&w->handed_off);
+    STAILQ_INIT(&w->inbox);
     const struct disk_ops *ops = store->disk->ops;
     int error = ops->queue_create(store->disk, QUEUE_DEPTH, &w->queue);
     if (!error)
@@ -80,9 +84,8 @@ void store_detach(struct store_worker *worker)
     /* Waits until the thread that woke the last transaction has released the inbox. */
     pthread_mutex_lock(&worker->inbox_lock);
     pthread_mutex_unlock(&worker->inbox_lock);
-    while (worker->free_txns) {
-        struct store_txn *txn = worker->free_txns;
-        worker->free_txns = txn->next;
+    for (struct store_txn *txn; (txn = SLIST_FIRST(&worker->free_txns)) != NULL;) {
+        SLIST_REMOVE_HEAD(&worker->free_txns, of_free);
         txn_free(txn);
     }
     store_note_memory(store, worker->unreported_bytes);
@@ -114,7 +117,7 @@ void store_poll(struct store_worker *worker)
         atomic_load_explicit(&worker->store->dropped_tree_count, memory_order_relaxed))
         tree_purge(worker);
     worker->polling = false;
-    if (worker->ready || worker->handed_off)
+    if (!STAILQ_EMPTY(&worker->ready) || !STAILQ_EMPTY(&worker->handed_off))
         request_notify(worker);
 }
 

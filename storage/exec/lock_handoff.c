@@ -77,11 +77,11 @@ void store_hand_off_also(struct store_request *request, uint32_t index, struct s
 /* A waiter to which one of these hands a key runs in the same loop. */
 void store_run_handoffs(struct store_worker *worker)
 {
-    if (!worker->handed_off || worker->answers)
+    if (STAILQ_EMPTY(&worker->handed_off) || worker->answers)
         return;
     worker->answers = true;
-    for (struct store_txn *txn; (txn = worker->handed_off) != NULL;) {
-        worker->handed_off = txn->next;
+    for (struct store_txn *txn; (txn = STAILQ_FIRST(&worker->handed_off)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&worker->handed_off, of_list);
         request_run_again(txn);
     }
     worker->answers = false;

@@ -52,7 +52,7 @@ static void store_lock_queue(struct store_txn *txn)
     assert(txn_state(txn) == TXN_QUEUED && txn->hold == HOLDS_NOTHING);
     request_wait(txn);
     pthread_mutex_lock(&store->store_lock_mutex);
-    wait_append(&store->store_lock, &store->store_lock_last, txn);
+    STAILQ_INSERT_TAIL(&store->store_lock, txn, of_list);
     atomic_fetch_add_explicit(&store->store_lock_count, 1, memory_order_relaxed);
     pthread_mutex_unlock(&store->store_lock_mutex);
 }
@@ -61,11 +61,11 @@ static void store_lock_queue(struct store_txn *txn)
 static void store_lock_try(struct store *store, struct store_worker *from)
 {
     pthread_mutex_lock(&store->store_lock_mutex);
-    struct store_txn *head = store->store_lock;
+    struct store_txn *head = STAILQ_FIRST(&store->store_lock);
     bool goes = head && !store->store_lock_holder && head->request->scope == STORE_SCOPE_ALL &&
                 atomic_load_explicit(&store->active, memory_order_relaxed) == 0;
     if (goes) {
-        store->store_lock = head->next;
+        STAILQ_REMOVE_HEAD(&store->store_lock, of_list);
         store->store_lock_holder = head;
         assert(head->hold == HOLDS_NOTHING);
         head->hold = HOLDS_STORE;
@@ -76,20 +76,19 @@ static void store_lock_try(struct store *store, struct store_worker *from)
 }
 
 /* Takes the requests with keys out of the queue, in order; the exclusive ones stay. */
-static struct store_txn *store_lock_admit(struct store *store)
+static void store_lock_admit(struct store *store, struct txn_list *admitted)
 {
-    struct store_txn *next = store->store_lock, *admitted = NULL, *last = NULL;
-    store->store_lock = store->store_lock_last = NULL;
-    for (struct store_txn *txn; (txn = next) != NULL;) {
-        next = txn->next;
+    struct txn_list queued = STAILQ_HEAD_INITIALIZER(queued);
+    STAILQ_CONCAT(&queued, &store->store_lock);
+    for (struct store_txn *txn; (txn = STAILQ_FIRST(&queued)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&queued, of_list);
         if (txn->request->scope == STORE_SCOPE_ALL) {
-            wait_append(&store->store_lock, &store->store_lock_last, txn);
+            STAILQ_INSERT_TAIL(&store->store_lock, txn, of_list);
             continue;
         }
-        wait_append(&admitted, &last, txn);
+        STAILQ_INSERT_TAIL(admitted, txn, of_list);
         atomic_fetch_sub_explicit(&store->store_lock_count, 1, memory_order_relaxed);
     }
-    return admitted;
 }
 
 /* The exclusive request is finished, and all partitions' locks are held. Admits all requests with
@@ -97,16 +96,16 @@ static struct store_txn *store_lock_admit(struct store *store)
  * many are queued. The next exclusive request waits for these, and for none that arrives later. */
 static void store_lock_open(struct store *store, struct store_worker *from)
 {
+    struct txn_list admitted = STAILQ_HEAD_INITIALIZER(admitted);
     pthread_mutex_lock(&store->store_lock_mutex);
     assert(store->store_lock_holder &&
            atomic_load_explicit(&store->store_lock_count, memory_order_relaxed) > 0);
     store->store_lock_holder = NULL;
     atomic_fetch_sub_explicit(&store->store_lock_count, 1, memory_order_relaxed);
-    struct store_txn *admitted = store_lock_admit(store);
+    store_lock_admit(store, &admitted);
     pthread_mutex_unlock(&store->store_lock_mutex);
-    while (admitted) {
-        struct store_txn *txn = admitted;
-        admitted = txn->next;
+    for (struct store_txn *txn; (txn = STAILQ_FIRST(&admitted)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&admitted, of_list);
         request_key_locks(txn);
         request_wake(txn, from);
     }
@@ -284,9 +283,9 @@ static void finish(struct store_txn *txn, enum store_result result, struct store
 
 struct store_txn *request_new_txn(struct store_worker *worker)
 {
-    struct store_txn *txn = worker->free_txns;
+    struct store_txn *txn = SLIST_FIRST(&worker->free_txns);
     if (txn) {
-        worker->free_txns = txn->next;
+        SLIST_REMOVE_HEAD(&worker->free_txns, of_free);
         worker->free_txn_count--;
         return txn;
     }
@@ -452,30 +451,21 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Puts transactions left over before those that became ready in the meantime. */
-static void put_back(struct store_worker *worker, struct store_txn *ready, struct store_txn *last)
-{
-    last->next = worker->ready;
-    if (!worker->ready)
-        worker->ready_last = last;
-    worker->ready = ready;
-}
-
-/* Attempts each ready transaction once; returns whether there is time for more. */
+/* Attempts each ready transaction once; returns whether there is time for more. Those left over
+ * stay before those that became ready in the meantime. */
 static bool run_ready_once(struct store_worker *worker, uint64_t end_ns, uint32_t *count)
 {
-    struct store_txn *ready = worker->ready, *last = worker->ready_last;
+    struct txn_list ready = STAILQ_HEAD_INITIALIZER(ready);
     bool is_late = false;
-    worker->ready = worker->ready_last = NULL;
-    while (ready && !is_late) {
-        struct store_txn *txn = ready;
-        ready = txn->next;
+    STAILQ_CONCAT(&ready, &worker->ready);
+    for (struct store_txn *txn; !is_late && (txn = STAILQ_FIRST(&ready)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&ready, of_list);
         request_run_again(txn);
         ++*count;
         is_late = clock_ns() >= end_ns;
     }
-    if (ready)
-        put_back(worker, ready, last);
+    STAILQ_CONCAT(&ready, &worker->ready);
+    STAILQ_CONCAT(&worker->ready, &ready);
     return !is_late;
 }
 
@@ -486,23 +476,18 @@ static void run_ready(struct store_worker *worker)
     uint64_t end_ns = clock_ns() + READY_NSEC;
     uint32_t steps = worker->steps, first = 0, more = 0;
     bool goes_on = run_ready_once(worker, end_ns, &first);
-    while (goes_on && worker->ready && more < READY_MORE && worker->steps - steps < READY_STEPS)
+    while (goes_on && !STAILQ_EMPTY(&worker->ready) && more < READY_MORE &&
+           worker->steps - steps < READY_STEPS)
         goes_on = run_ready_once(worker, end_ns, &more);
 }
 
 void request_run_ready(struct store_worker *worker)
 {
     pthread_mutex_lock(&worker->inbox_lock);
-    struct store_txn *inbox = worker->inbox;
-    worker->inbox = worker->inbox_last = NULL;
+    STAILQ_CONCAT(&worker->ready, &worker->inbox);
     pthread_mutex_unlock(&worker->inbox_lock);
-    while (inbox) {
-        struct store_txn *txn = inbox;
-        inbox = txn->next;
-        wait_append(&worker->ready, &worker->ready_last, txn);
-    }
     store_run_handoffs(worker);
-    if (worker->ready)
+    if (!STAILQ_EMPTY(&worker->ready))
         run_ready(worker);
     prefetch_run_more(worker);
 }
@@ -514,26 +499,24 @@ void request_run_ready(struct store_worker *worker)
 static void refuse_behind_store_lock(struct store_txn *txn)
 {
     struct store *store = txn->store;
-    struct store_txn *next, *refused = NULL;
+    struct txn_list queued = STAILQ_HEAD_INITIALIZER(queued);
+    struct txn_list refused = STAILQ_HEAD_INITIALIZER(refused);
     pthread_mutex_lock(&store->store_lock_mutex);
-    next = store->store_lock;
-    store->store_lock = store->store_lock_last = NULL;
-    for (struct store_txn *waiting; (waiting = next) != NULL;) {
-        next = waiting->next;
+    STAILQ_CONCAT(&queued, &store->store_lock);
+    for (struct store_txn *waiting; (waiting = STAILQ_FIRST(&queued)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&queued, of_list);
         if (!waiting->request->may_be_refused) {
-            wait_append(&store->store_lock, &store->store_lock_last, waiting);
+            STAILQ_INSERT_TAIL(&store->store_lock, waiting, of_list);
             continue;
         }
         assert(waiting->hold == HOLDS_NOTHING);
         waiting->failure = STORE_BUSY;
-        waiting->next = refused;
-        refused = waiting;
+        STAILQ_INSERT_HEAD(&refused, waiting, of_list);
         atomic_fetch_sub_explicit(&store->store_lock_count, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&store->store_lock_mutex);
-    while (refused) {
-        struct store_txn *waiting = refused;
-        refused = waiting->next;
+    for (struct store_txn *waiting; (waiting = STAILQ_FIRST(&refused)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&refused, of_list);
         request_wake(waiting, txn->worker);
     }
 }

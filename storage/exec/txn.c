@@ -126,8 +126,7 @@ void txn_reset(struct store_txn *txn)
     txn->bulk_load = NULL;
     if (storage_checks_enabled())
         txn_check(txn);
-    txn->next = txn->worker->free_txns;
-    txn->worker->free_txns = txn;
+    SLIST_INSERT_HEAD(&txn->worker->free_txns, txn, of_free);
     txn->worker->free_txn_count++;
 }
 

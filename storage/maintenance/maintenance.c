@@ -343,7 +343,7 @@ void maintenance_finish(struct store *store)
         check_indexes(store);
     if (!env_failed(&store->env))
         index_save(store);
-    assert(!store->throttled);
+    assert(STAILQ_EMPTY(&store->throttled));
     while (store->maintenance_queue->in_flight ||
            store->maintenance_queue->queued) { /* after a failure */
         store->disk->ops->submit(store->maintenance_queue);

@@ -216,6 +216,8 @@ static struct store *new_store(const struct store_options *options)
     atomic_store(&store->memory_bytes, options->memory_bytes);
     atomic_store(&store->max_store_bytes, options->max_store_bytes);
     atomic_store(&store->walks_expired, true);
+    STAILQ_INIT(&store->store_lock);
+    STAILQ_INIT(&store->throttled);
     arena_init(&store->cache.arena, FRAMES_AT_FIRST);
     pthread_mutex_init(&store->store_lock_mutex, NULL);
     pthread_mutex_init(&store->throttle_lock, NULL);

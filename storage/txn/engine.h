@@ -221,13 +221,16 @@ struct tree_txn {
     bool is_settled;
 };
 
+/* Linked by of_list: a worker's ready, handed_off and inbox, and the store lock's queue. */
+STAILQ_HEAD(txn_list, store_txn);
+
 struct store_txn {
     struct store *store;
     struct store_worker *worker;
     struct store_request *request;
-    struct store_txn
-        *next; /* in the worker's free list, its ready list, or the store lock's queue */
-    struct store_txn *next_throttled;
+    SLIST_ENTRY(store_txn) of_free;
+    STAILQ_ENTRY(store_txn) of_list; /* see struct txn_list */
+    STAILQ_ENTRY(store_txn) of_throttled;
     enum store_cause cause; /* of its changes, reported to observers */
 
     /* The state. Only txn_move changes `state`. */
@@ -325,15 +328,15 @@ struct store_worker {
     TAILQ_HEAD(, store_txn) unprefetched;
     uint32_t prefetched;        /* transactions in PREFETCH_RUN_DONE */
     uint32_t prefetch_run_luck; /* decides whether a prefetch run is repeated (prefetch_run.c) */
-    struct load *low_priority, *low_priority_last; /* low-priority reads held back (load.c) */
-    uint32_t low_priority_reads;                   /* low-priority reads in flight */
-    struct store_txn *free_txns;
+    TAILQ_HEAD(, load) low_priority; /* low-priority reads held back (load.c) */
+    uint32_t low_priority_reads;     /* low-priority reads in flight */
+    SLIST_HEAD(, store_txn) free_txns;
     uint32_t free_txn_count;
-    struct store_txn *ready, *ready_last;           /* to be attempted by this thread */
-    struct store_txn *handed_off, *handed_off_last; /* likewise, before `ready` */
-    bool answers;                                   /* inside store_run_handoffs */
-    uint32_t steps;    /* made by requests; only compared with itself */
-    uint64_t attempts; /* begun by its requests */
+    struct txn_list ready;      /* to be attempted by this thread */
+    struct txn_list handed_off; /* likewise, before `ready` */
+    bool answers;               /* inside store_run_handoffs */
+    uint32_t steps;             /* made by requests; only compared with itself */
+    uint64_t attempts;          /* begun by its requests */
     uint32_t parked;
     bool polling;
     bool stopping;                            /* being detached: starts no work of its own */
@@ -349,7 +352,7 @@ struct store_worker {
     struct dropped_tree *dropped; /* the one that it purges (tree_purge.c) */
 
     pthread_mutex_t inbox_lock;
-    struct store_txn *inbox, *inbox_last; /* made ready by other threads */
+    struct txn_list inbox; /* made ready by other threads */
 };
 
 /* ---- the store ---- */
@@ -423,7 +426,7 @@ struct store {
     _Atomic uint64_t loaded_bytes;    /* of values loaded as a whole, while their requests last */
 
     pthread_mutex_t store_lock_mutex; /* guards the store lock's queue and holder */
-    struct store_txn *store_lock, *store_lock_last;
+    struct txn_list store_lock;
     struct store_txn *store_lock_holder;
     _Atomic uint32_t store_lock_count; /* queued, and the holder */
     _Atomic uint32_t active;           /* parked transactions with key locks */
@@ -431,7 +434,7 @@ struct store {
 
     pthread_mutex_t
         throttle_lock; /* transactions waiting for the maintenance thread, oldest first */
-    struct store_txn *throttled, *throttled_last; /* linked by next_throttled */
+    STAILQ_HEAD(, store_txn) throttled;
     _Atomic uint64_t throttle_count, reruns, blocking_io_runs;
 
     pthread_mutex_t free_lock;                      /* taken before extents.lock */

@@ -41,7 +41,7 @@ struct load {
     struct disk_op op;
     struct page_file *file;
     struct store_worker *worker;
-    struct load *next; /* in the list of reads held back */
+    TAILQ_ENTRY(load) of_low_priority; /* the reads held back */
     bool low_priority;
     struct store_txn
         *prefetch_run; /* whose miss began the read, with its generation then; or NULL */
@@ -180,22 +180,18 @@ static void hold_back(struct load *load)
     struct store_worker *worker = load->worker;
     assert(load->low_priority && worker->low_priority_reads == LOW_PRIORITY_READS_MAX);
     mark_held(load, true);
-    if (worker->low_priority)
-        worker->low_priority_last->next = load;
-    else
-        worker->low_priority = load;
-    worker->low_priority_last = load;
+    TAILQ_INSERT_TAIL(&worker->low_priority, load, of_low_priority);
 }
 
 static void let_one_go(struct store_worker *worker)
 {
-    struct load *load = worker->low_priority;
+    struct load *load = TAILQ_FIRST(&worker->low_priority);
     assert(worker->low_priority_reads > 0);
     if (!load) {
         worker->low_priority_reads--;
         return;
     }
-    worker->low_priority = load->next;
+    TAILQ_REMOVE(&worker->low_priority, load, of_low_priority);
     pthread_mutex_lock(&load->file->lock);
     mark_held(load, false);
     pthread_mutex_unlock(&load->file->lock);
@@ -206,16 +202,13 @@ static void let_one_go(struct store_worker *worker)
  * worker holds back stays held back. */
 static void hurry(struct store_worker *worker, const struct page_file *file, uint32_t page)
 {
-    struct load *before = NULL, *load = worker->low_priority;
-    while (load && (load->file != file || page - load->page >= load->count)) {
-        before = load;
-        load = load->next;
-    }
+    struct load *load;
+    TAILQ_FOREACH (load, &worker->low_priority, of_low_priority)
+        if (load->file == file && page - load->page < load->count)
+            break;
     if (!load)
         return;
-    *(before ? &before->next : &worker->low_priority) = load->next;
-    if (worker->low_priority_last == load)
-        worker->low_priority_last = before;
+    TAILQ_REMOVE(&worker->low_priority, load, of_low_priority);
     mark_held(load, false);
     load->low_priority = false;
     disk_queue_op(worker->queue, &load->op);
@@ -279,7 +272,6 @@ static uint32_t start(struct store_worker *worker, struct page_file *file, uint3
     load->worker = worker;
     load->page = page;
     load->count = 0;
-    load->next = NULL;
     load->low_priority = low_priority;
     load->prefetch_run = prefetch_run;
     load->prefetch_run_generation = prefetch_run ? prefetch_run->generation : 0;

@@ -41,15 +41,15 @@ void request_wake(struct store_txn *txn, struct store_worker *from)
     txn_move(txn, is_handed_off ? TXN_HANDED_OFF : TXN_READY);
     if (worker == from) {
         if (is_handed_off)
-            wait_append(&worker->handed_off, &worker->handed_off_last, txn);
+            STAILQ_INSERT_TAIL(&worker->handed_off, txn, of_list);
         else
-            wait_append(&worker->ready, &worker->ready_last, txn);
+            STAILQ_INSERT_TAIL(&worker->ready, txn, of_list);
         if (!worker->polling)
             request_notify(worker);
         return;
     }
     pthread_mutex_lock(&worker->inbox_lock);
-    wait_append(&worker->inbox, &worker->inbox_last, txn);
+    STAILQ_INSERT_TAIL(&worker->inbox, txn, of_list);
     request_notify(worker); /* under the lock: store_detach takes it last */
     pthread_mutex_unlock(&worker->inbox_lock);
 }
@@ -182,9 +182,7 @@ void maintenance_throttle(struct store_txn *txn)
     if (!txn->throttled) {
         request_wait(txn);
         txn->throttled = true;
-        txn->next_throttled = NULL;
-        *(store->throttled ? &store->throttled_last->next_throttled : &store->throttled) = txn;
-        store->throttled_last = txn;
+        STAILQ_INSERT_TAIL(&store->throttled, txn, of_throttled);
     }
     pthread_mutex_unlock(&store->throttle_lock);
     atomic_fetch_add_explicit(&store->throttle_count, 1, memory_order_relaxed);
@@ -194,11 +192,8 @@ void maintenance_throttle(struct store_txn *txn)
 void maintenance_release(struct store *store)
 {
     pthread_mutex_lock(&store->throttle_lock);
-    struct store_txn *waiting = store->throttled;
-    store->throttled = NULL;
-    while (waiting) {
-        struct store_txn *txn = waiting;
-        waiting = txn->next_throttled;
+    for (struct store_txn *txn; (txn = STAILQ_FIRST(&store->throttled)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&store->throttled, of_throttled);
         assert(txn->throttled);
         txn->throttled = false;
         request_wake(txn, NULL);

@@ -28,16 +28,4 @@ void sweep_ask(struct store *store);       /* dead items are in the index */
 void maintenance_throttle(struct store_txn *txn);
 void maintenance_release(struct store *store); /* wakes all throttled transactions to try again */
 
-/* Appends to a list of transactions that are linked by `next`. */
-static inline void wait_append(struct store_txn **first, struct store_txn **last,
-                               struct store_txn *txn)
-{
-    txn->next = NULL;
-    if (*first)
-        (*last)->next = txn;
-    else
-        *first = txn;
-    *last = txn;
-}
-
 #endif

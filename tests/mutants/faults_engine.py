@@ -259,8 +259,8 @@ fault("own-key-lock-in-the-way", "storage/txn/key_locks.c",
       by=[STALLS])
 fault("exclusive-requests-in-a-row", "storage/exec/request.c",
       "a request with keys waits for all requests on the whole store that are queued before it",
-      ("if (txn->request->scope == STORE_SCOPE_ALL) { wait_append(&store->store_lock,",
-       "if (store->store_lock || txn->request->scope == STORE_SCOPE_ALL) { wait_append(&store->store_lock,"),
+      ("if (txn->request->scope == STORE_SCOPE_ALL) { STAILQ_INSERT_TAIL(",
+       "if (!STAILQ_EMPTY(&store->store_lock) || txn->request->scope == STORE_SCOPE_ALL) { STAILQ_INSERT_TAIL("),
       by=["test_store_lock"])
 fault("pause-without-key-locks", "storage/exec/request.c",
       "a run that pauses lets others at its keys",
