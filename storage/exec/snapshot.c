@@ -40,7 +40,7 @@
 
 /* A copy of an item. */
 struct kept {
-    struct kept *next;
+    STAILQ_ENTRY(kept) link;
     uint64_t size;
     uint8_t db; /* its logical database when the snapshot began */
     bool handed_over;
@@ -48,9 +48,7 @@ struct kept {
     _Alignas(8) char item[]; /* struct format_item with key and payload */
 };
 
-struct kept_list {
-    struct kept *first, **last;
-};
+STAILQ_HEAD(kept_list, kept);
 
 struct store_snapshot {
     struct store_request request; /* first member: run and done cast it back */
@@ -78,25 +76,10 @@ struct store_snapshot {
 
 /* ---- copies ---- */
 
-static void list_clear(struct kept_list *list)
-{
-    list->first = NULL;
-    list->last = &list->first;
-}
-
-static void list_append(struct kept_list *list, struct kept *kept)
-{
-    kept->next = NULL;
-    *list->last = kept;
-    list->last = &kept->next;
-}
-
 static struct kept *list_take(struct kept_list *list)
 {
-    struct kept *kept = list->first;
-    list->first = kept->next;
-    if (!list->first)
-        list->last = &list->first;
+    struct kept *kept = STAILQ_FIRST(list);
+    STAILQ_REMOVE_HEAD(list, link);
     return kept;
 }
 
@@ -109,7 +92,7 @@ static void free_kept(struct kept *kept)
 
 static void list_free(struct kept_list *list)
 {
-    while (list->first)
+    while (!STAILQ_EMPTY(list))
         free_kept(list_take(list));
 }
 
@@ -149,7 +132,7 @@ static void hand_over(struct store_snapshot *snapshot, struct kept *kept)
     if (snapshot->handing == STORE_OK) {
         kept->handed_over = true;
         snapshot->handed_bytes += kept->size;
-        list_append(&snapshot->handed, kept);
+        STAILQ_INSERT_TAIL(&snapshot->handed, kept, link);
         kept = NULL;
     }
     pthread_mutex_unlock(&snapshot->lock);
@@ -194,8 +177,8 @@ enum store_result store_snapshot_begin(struct store_worker *worker,
     s->store = store;
     s->worker = worker;
     s->options = *options;
-    list_clear(&s->handed);
-    list_clear(&s->ready);
+    STAILQ_INIT(&s->handed);
+    STAILQ_INIT(&s->ready);
     pthread_mutex_init(&s->lock, NULL);
     change_lock_all(store);
     bool added = change_add_observer(store, before_change, s);
@@ -312,7 +295,7 @@ static enum store_result copy_entry(struct store_snapshot *snapshot, struct page
     struct kept *kept = copy_item(item, db);
     if (!kept)
         return STORE_NO_MEMORY;
-    list_append(&snapshot->ready, kept);
+    STAILQ_INSERT_TAIL(&snapshot->ready, kept, link);
     return STORE_OK;
 }
 
@@ -379,7 +362,7 @@ static enum store_result load_long_key(struct store_txn *txn, struct store_reque
     const char *bytes;
     if (snapshot->closed)
         return STORE_ABSENT;
-    struct kept *kept = snapshot->ready.first;
+    struct kept *kept = STAILQ_FIRST(&snapshot->ready);
     enum store_result result = extent_load_key(txn, (const void *)kept->item, &bytes);
     if (result == STORE_OK)
         kept->long_key = extent_take_key(txn, bytes);
@@ -416,11 +399,7 @@ static void go_on(struct store_snapshot *snapshot,
 static void take_handed(struct store_snapshot *snapshot)
 {
     pthread_mutex_lock(&snapshot->lock);
-    if (snapshot->handed.first) {
-        *snapshot->ready.last = snapshot->handed.first;
-        snapshot->ready.last = snapshot->handed.last;
-        list_clear(&snapshot->handed);
-    }
+    STAILQ_CONCAT(&snapshot->ready, &snapshot->handed);
     if (snapshot->result == STORE_OK)
         snapshot->result = snapshot->handing;
     pthread_mutex_unlock(&snapshot->lock);
@@ -467,9 +446,10 @@ enum store_result store_snapshot_next(struct store_snapshot *snapshot,
         take_handed(snapshot);
         if (snapshot->result != STORE_OK)
             return snapshot->result;
-        if (snapshot->ready.first && lacks_key(snapshot->ready.first))
+        const struct kept *first = STAILQ_FIRST(&snapshot->ready);
+        if (first && lacks_key(first))
             go_on(snapshot, load_long_key);
-        else if (snapshot->ready.first)
+        else if (first)
             return show(snapshot, item);
         else if (atomic_load_explicit(&snapshot->position, memory_order_relaxed) == POSITION_END)
             return STORE_ABSENT;

@@ -20,6 +20,7 @@ bool journal_init(struct journal *journal, struct env *env, uint64_t size)
 {
     memset(journal, 0, sizeof *journal);
     pthread_mutex_init(&journal->lock, NULL);
+    STAILQ_INIT(&journal->long_records);
     journal->env = env;
     journal->size = size;
     bool made = make_buffer(&journal->filling);

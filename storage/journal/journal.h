@@ -26,6 +26,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "storage/base/disk.h"
 #include "storage/base/env.h"
@@ -91,7 +92,7 @@ struct journal {
     uint32_t oldest_flight, flight_count;
     struct format_databases databases, sealed_databases;
     /* Of commits after the tail (long_record.c). */
-    struct long_record *long_records, *long_records_last;
+    STAILQ_HEAD(, long_record) long_records;
     uint32_t long_record_unwritten; /* of records in `filling`, whose sealing waits for them */
     _Atomic uint64_t durable;
     _Atomic uint64_t appended;

@@ -22,7 +22,8 @@ static const char *why_not(struct store *store)
         return "the next start must scan for lost space";
     if (atomic_load(&store->dropped_tree_count) > 0)
         return "a deleted collection is not yet purged";
-    if (store->deferred || !LIST_EMPTY(&store->snapshots) || !LIST_EMPTY(&store->open_uploads))
+    if (!STAILQ_EMPTY(&store->deferred) || !LIST_EMPTY(&store->snapshots) ||
+        !LIST_EMPTY(&store->open_uploads))
         return "large values are still being read or written";
     return NULL;
 }

@@ -218,6 +218,7 @@ static struct store *new_store(const struct store_options *options)
     atomic_store(&store->walks_expired, true);
     STAILQ_INIT(&store->store_lock);
     STAILQ_INIT(&store->throttled);
+    STAILQ_INIT(&store->deferred);
     arena_init(&store->cache.arena, FRAMES_AT_FIRST);
     pthread_mutex_init(&store->store_lock_mutex, NULL);
     pthread_mutex_init(&store->throttle_lock, NULL);

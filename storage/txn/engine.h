@@ -437,11 +437,11 @@ struct store {
     STAILQ_HEAD(, store_txn) throttled;
     _Atomic uint64_t throttle_count, reruns, blocking_io_runs;
 
-    pthread_mutex_t free_lock;                      /* taken before extents.lock */
-    struct deferred_free *deferred, *deferred_last; /* under extents.lock */
-    LIST_HEAD(, run_reader) readers;                /* under extents.lock */
-    LIST_HEAD(, store_upload) open_uploads;         /* likewise */
-    _Atomic uint32_t upload_pages;                  /* frames held by uploads */
+    pthread_mutex_t free_lock;              /* taken before extents.lock */
+    STAILQ_HEAD(, deferred_free) deferred;  /* under extents.lock */
+    LIST_HEAD(, run_reader) readers;        /* under extents.lock */
+    LIST_HEAD(, store_upload) open_uploads; /* likewise */
+    _Atomic uint32_t upload_pages;          /* frames held by uploads */
     _Atomic int64_t apart_bytes; /* memory of runs being written outside the cache (run_write.c) */
 
     /* Runs and collections that two items named in the scan at the start: deleting one of the items

@@ -19,7 +19,7 @@
 
 /* Runs to free once `commit` is durable and no reader sees them. */
 struct deferred_free {
-    struct deferred_free *next;
+    STAILQ_ENTRY(deferred_free) link;
     uint64_t commit;
     uint32_t count, depth;
     struct format_extent extents[];
@@ -59,13 +59,9 @@ void run_reader_end(struct store *store, struct run_reader *reader)
 
 static void defer(struct store *store, struct deferred_free *entry)
 {
-    assert(entry->count > 0 && !entry->next);
+    assert(entry->count > 0);
     pthread_mutex_lock(&store->extents.lock);
-    if (store->deferred)
-        store->deferred_last->next = entry;
-    else
-        store->deferred = entry;
-    store->deferred_last = entry;
+    STAILQ_INSERT_TAIL(&store->deferred, entry, link);
     pthread_mutex_unlock(&store->extents.lock);
 }
 
@@ -119,9 +115,8 @@ bool extent_note_disputed(struct store *store, uint32_t page)
 
 void extent_forget_deferred(struct store *store)
 {
-    while (store->deferred) {
-        struct deferred_free *entry = store->deferred;
-        store->deferred = entry->next;
+    for (struct deferred_free *entry; (entry = STAILQ_FIRST(&store->deferred)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&store->deferred, link);
         free(entry);
     }
 }
@@ -251,7 +246,8 @@ static bool is_unread(const struct store *store, const struct deferred_free *ent
 
 bool extent_free_is_near(const struct store *store)
 {
-    return store->deferred && is_unread(store, store->deferred);
+    const struct deferred_free *oldest = STAILQ_FIRST(&store->deferred);
+    return oldest && is_unread(store, oldest);
 }
 
 static struct deferred_free *take_due(struct store *store)
@@ -259,9 +255,9 @@ static struct deferred_free *take_due(struct store *store)
     uint64_t durable = journal_durable(&store->journal);
     assert(lock_is_held(&store->free_lock));
     pthread_mutex_lock(&store->extents.lock);
-    struct deferred_free *entry = store->deferred;
+    struct deferred_free *entry = STAILQ_FIRST(&store->deferred);
     if (entry && entry->commit <= durable && is_unread(store, entry))
-        store->deferred = entry->next;
+        STAILQ_REMOVE_HEAD(&store->deferred, link);
     else
         entry = NULL;
     pthread_mutex_unlock(&store->extents.lock);

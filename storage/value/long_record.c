@@ -31,7 +31,7 @@
 #define WRITES_AT_ONCE 16u
 
 struct long_record {
-    struct long_record *next;
+    STAILQ_ENTRY(long_record) link;
     uint64_t commit;
     char *bytes; /* NULL: already written */
     uint64_t length, capacity;
@@ -181,7 +181,7 @@ void long_record_seal(struct store_txn *txn, char *record, uint64_t commit)
 {
     struct journal *journal = &txn->store->journal;
     struct long_record *long_record = txn->long_record;
-    assert(lock_is_held(&journal->lock) && long_record->bytes && !long_record->next);
+    assert(lock_is_held(&journal->lock) && long_record->bytes);
     assert(long_record->runs.count == divided(long_record->length, FORMAT_EXTENT_BYTES));
     describe(long_record);
     *(struct format_record *)record = (struct format_record){
@@ -196,11 +196,7 @@ void long_record_seal(struct store_txn *txn, char *record, uint64_t commit)
         at += bytes;
     }
     long_record->commit = commit;
-    if (journal->long_records)
-        journal->long_records_last->next = long_record;
-    else
-        journal->long_records = long_record;
-    journal->long_records_last = long_record;
+    STAILQ_INSERT_TAIL(&journal->long_records, long_record, link);
     journal->long_record_unwritten++;
     txn->long_record = NULL;
 }
@@ -256,9 +252,9 @@ static struct long_record *first_unwritten(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
     struct long_record *long_record =
-        journal->long_record_unwritten > 0 ? journal->long_records : NULL;
+        journal->long_record_unwritten > 0 ? STAILQ_FIRST(&journal->long_records) : NULL;
     while (long_record && !long_record->bytes)
-        long_record = long_record->next;
+        long_record = STAILQ_NEXT(long_record, link);
     pthread_mutex_unlock(&journal->lock);
     return long_record;
 }
@@ -295,9 +291,9 @@ void long_record_write(struct store *store)
 static struct long_record *take_before(struct journal *journal, uint64_t commit)
 {
     pthread_mutex_lock(&journal->lock);
-    struct long_record *long_record = journal->long_records;
+    struct long_record *long_record = STAILQ_FIRST(&journal->long_records);
     if (long_record && long_record->commit < commit)
-        journal->long_records = long_record->next;
+        STAILQ_REMOVE_HEAD(&journal->long_records, link);
     else
         long_record = NULL;
     pthread_mutex_unlock(&journal->lock);
@@ -323,8 +319,8 @@ void long_record_set_apart(struct store *store, bool apart)
     struct page_file *file = &store->extents;
     assert(lock_is_held(&file->lock));
     pthread_mutex_lock(&store->journal.lock);
-    for (struct long_record *long_record = store->journal.long_records; long_record;
-         long_record = long_record->next)
+    const struct long_record *long_record;
+    STAILQ_FOREACH (long_record, &store->journal.long_records, link)
         for (uint32_t i = 0; i < long_record->runs.count; i++) {
             if (apart)
                 page_file_give_slot(file, long_record->runs.at[i].page, 0);
