@@ -96,13 +96,13 @@ static bool is_repeated(const struct call *call, size_t at)
     return false;
 }
 
+/* The first invalid name ends it, as in Redis: since directives do not repeat, it is not far. */
 static bool find_rows(struct call *call, struct change *changes, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!find_row(call, call->argv[2 + i * 2], &changes[i].row))
-            return false;
     for (size_t i = 0; i < count; i++) {
         struct resp_slice name = call->argv[2 + i * 2];
+        if (!find_row(call, name, &changes[i].row))
+            return false;
         if ((directive_table[changes[i].row].flags & DIRECTIVE_FIXED) != 0)
             return refuse(call, name, "can't set immutable config");
         if (is_repeated(call, 2 + i * 2))

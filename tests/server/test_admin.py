@@ -199,6 +199,21 @@ def test_config_set_is_all_or_nothing(server):
             b"*4\r\n$7\r\ntimeout\r\n$2\r\n77\r\n$10\r\nmaxclients\r\n$3\r\n555\r\n")
 
 
+def test_the_first_invalid_name_ends_config_set(server):
+    """However many pairs there are: directives do not repeat, so it is not far."""
+    failed = b"-ERR CONFIG SET failed (possibly related to argument '%s') - %s\r\n"
+    unknown = b"-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n"
+    many = ["timeout", "1"] * 100_000
+    with server.raw() as raw:
+        for words, error in (
+                (["timeout", "1", "TIMEOUT", "2", "nosuch", "3"], failed % (b"TIMEOUT", b"duplicate parameter")),
+                (["databases", "1", "nosuch", "2"], failed % (b"databases", b"can't set immutable config")),
+                (["nosuch", "1", "databases", "2", "databases", "2"], unknown),
+                (many + ["nosuch", "1"], failed % (b"timeout", b"duplicate parameter")),
+                (["nosuch", "1"] + many, unknown)):
+            assert raw.call("CONFIG", "SET", *words) == error
+
+
 def is_open(port, address="127.0.0.1"):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
