@@ -8,6 +8,7 @@
 #include "server/types/string_build.h"
 #include "server/types/string_walk.h"
 #include "server/exec/keyspace.h"
+#include "server/exec/long_run.h"
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
@@ -408,27 +409,52 @@ static void invert(char *bytes, size_t len)
 /* The sources of BITOP; an absent key is an empty string. */
 struct bitop {
     enum bit_operation operation;
-    struct string_value *sources;
+    struct string_value found[YIELD_EVERY]; /* the sources, unless they are more */
     uint32_t count;
     uint64_t length; /* length of the longest source */
 };
 
+/* Others have their turns between more sources than these, and each has to be found again. */
+static bool are_few(const struct bitop *bitop)
+{
+    return bitop->count < YIELD_EVERY;
+}
+
 /* Finds all sources first, so that a wrong type is reported before anything is computed. */
 static enum store_result find_sources(struct call *call, struct bitop *bitop)
 {
+    struct string_value one;
+    struct store_mark mark;
+    enum store_result result = STORE_OK;
     bitop->count = call->key_count - 1;
-    bitop->sources = store_alloc(call->txn, bitop->count * sizeof *bitop->sources);
-    if (bitop->sources == NULL)
-        return STORE_NO_MEMORY;
-    for (uint32_t i = 0; i < bitop->count; i++) {
-        struct string_value *source = &bitop->sources[i];
-        enum store_result result = string_find(call, &call->keys[i + 1], source);
+    bitop->length = 0;
+    for (uint32_t i = 0; i < bitop->count && result == STORE_OK; i++) {
+        struct string_value *source = are_few(bitop) ? &bitop->found[i] : &one;
+        store_mark(call->txn, &mark);
+        result = string_find(call, &call->keys[i + 1], source);
         if (result != STORE_OK)
             return result;
         if (source->length > bitop->length)
             bitop->length = source->length;
+        if (!are_few(bitop))
+            (void)store_forget(call->txn, &mark);
+        result = call_yield_at(call, i);
     }
-    return STORE_OK;
+    return result;
+}
+
+/* Of a source that was found, and counted as looked up. */
+static enum store_result get_source(struct call *call, const struct bitop *bitop, uint32_t i,
+                                    struct string_value *source)
+{
+    if (are_few(bitop)) {
+        *source = bitop->found[i];
+        return STORE_OK;
+    }
+    enum store_result result = store_get(call->txn, &call->keys[i + 1], &source->item);
+    source->exists = result == STORE_OK;
+    source->length = source->exists ? source->item.length : 0;
+    return result == STORE_ABSENT ? STORE_OK : result;
 }
 
 /* Combines `count` bytes of source number i with the `len` bytes at `to`. The source counts as
@@ -462,13 +488,13 @@ static enum store_result make_piece(struct call *call, struct string_build *buil
 {
     const struct bitop *bitop = arg;
     for (; build->source < bitop->count; build->source++) {
-        const struct string_value *source = &bitop->sources[build->source];
+        struct string_value source;
         struct store_piece piece = {NULL, 0};
-        enum store_result result = STORE_OK;
         if (string_step_is_full(call, build->work))
             return store_step(call->txn);
-        if (build->at < source->length)
-            result = string_build_read(call, build, &source->item, len, build->room, &piece);
+        enum store_result result = get_source(call, bitop, build->source, &source);
+        if (result == STORE_OK && build->at < source.length)
+            result = string_build_read(call, build, &source.item, len, build->room, &piece);
         if (result != STORE_OK)
             return result;
         size_t count = piece.bytes != NULL ? piece.length : 0;
@@ -490,29 +516,43 @@ static enum store_result put_long(struct call *call, struct bitop *bitop)
     return string_build_put(call, build, call->keys, TYPE_STRING | ITEM_RAW, STORE_NO_EXPIRY);
 }
 
+/* Combines source number i with the bytes at `to`. Its own are in memory no longer than this. */
+static enum store_result work_in_short(struct call *call, const struct bitop *bitop, uint32_t i,
+                                       char *to, size_t *used)
+{
+    struct string_value source;
+    struct store_mark mark;
+    const char *bytes = "";
+    store_mark(call->txn, &mark);
+    enum store_result result = get_source(call, bitop, i, &source);
+    if (result == STORE_OK && source.length > 0)
+        result = string_view(call, &source.item, 0, source.length, &bytes);
+    if (result != STORE_OK)
+        return result;
+    work_in(bitop->operation, i, bytes, source.length, to, used, bitop->length);
+    (void)store_forget(call->txn, &mark);
+    return STORE_OK;
+}
+
 static enum store_result put_short(struct call *call, const struct bitop *bitop)
 {
     size_t used = 0, len = bitop->length;
     char *to = store_alloc(call->txn, len);
-    if (to == NULL)
-        return STORE_NO_MEMORY;
-    for (uint32_t i = 0; i < bitop->count; i++) {
-        const struct string_value *source = &bitop->sources[i];
-        const char *bytes = "";
-        enum store_result result = STORE_OK;
-        if (source->length > 0)
-            result = string_view(call, &source->item, 0, source->length, &bytes);
-        if (result != STORE_OK)
-            return result;
-        work_in(bitop->operation, i, bytes, source->length, to, &used, len);
+    enum store_result result = to != NULL ? STORE_OK : STORE_NO_MEMORY;
+    for (uint32_t i = 0; i < bitop->count && result == STORE_OK; i++) {
+        result = work_in_short(call, bitop, i, to, &used);
+        if (result == STORE_OK)
+            result = call_yield_at(call, i);
     }
+    if (result != STORE_OK)
+        return result;
     memset(to + used, 0, len - used);
     return store_put(call->txn, call->keys, TYPE_STRING | ITEM_RAW, to, len, STORE_NO_EXPIRY);
 }
 
 enum store_result cmd_bitop(struct call *call)
 {
-    struct bitop bitop = {.operation = BIT_NOT};
+    struct bitop bitop;
     if (!read_operation(call, &bitop.operation))
         return STORE_OK;
     enum store_result result = find_sources(call, &bitop);

@@ -44,6 +44,22 @@ fault("change-without-a-look", "server/types/members.c",
       "members of sets and hashes are changed in one round",
       ("return packed_yield(call, &members->packed, i);", "return STORE_OK;"),
       by=["test_gaps.py::test_a_change_of_many_elements_is_many_rounds"])
+fault("all-pairs-before-the-first-error", "server/commands/cmd_config.c",
+      "CONFIG SET looks all pairs up, however many, before it refuses a repeated one",
+      ("if (is_repeated(call, 2 + i * 2))", "if (i + 1 == count && is_repeated(call, 2 + i * 2))"),
+      by=["test_admin.py::test_the_first_invalid_name_ends_config_set"])
+fault("bitop-without-a-look", "server/commands/cmd_bitmap.c",
+      "BITOP of short strings combines all of them in one round",
+      ("if (result == STORE_OK) result = call_yield_at(call, i);", ""),
+      by=["test_gaps.py::test_bitop_of_many_sources_is_many_rounds"])
+fault("bitop-keeps-its-sources", "server/commands/cmd_bitmap.c",
+      "BITOP has all of its short sources in memory",
+      ("bitop->length); (void)store_forget(call->txn, &mark);", "bitop->length);"),
+      by=["test_gaps.py::test_bitop_of_many_sources_is_many_rounds"])
+fault("bitop-sources-stay-in-pages", "server/commands/cmd_bitmap.c",
+      "BITOP reads sources that it has found before others had their turns",
+      ("if (are_few(bitop)) { *source", "if (i < YIELD_EVERY) { *source"),
+      by=["wait/test_gaps.py::test_bitop_of_many_sources_is_many_rounds"])
 fault("list-without-a-look", "server/types/list.c",
       "elements are removed from a list, or a list is written anew, in one round",
       ("return packed_yield(list->call, &list->packed, i);", "return STORE_OK;"),

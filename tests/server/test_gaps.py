@@ -19,9 +19,9 @@ pytestmark = [
 
 
 @pytest.fixture
-def server():
+def server(request):
     """One worker: when a reply is there, and the next command runs, the round before has ended."""
-    made = harness.Server(1, enable_debug_command="yes")
+    made = harness.Server(1, enable_debug_command="yes", **getattr(request, "param", {}))
     made.start()
     yield made
     try:
@@ -367,6 +367,35 @@ def test_hyperloglogs_of_many_keys_are_many_rounds(server, words, reply, nested)
     assert rounds > ROUNDS
     if b"+OK" in reply:
         assert client.pfcount("merged") == count
+
+
+@pytest.mark.parametrize("server", [{"maxmemory": "64mb"}], indirect=True, ids=[""])
+@pytest.mark.parametrize("operation, combine", [
+    ("AND", int.__and__), ("OR", int.__or__), ("XOR", int.__xor__)])
+def test_bitop_of_many_sources_is_many_rounds(server, operation, combine):
+    """In memory for the result and one source: all of them are more than this server's."""
+    random = harness.chance()
+    client = server.client()
+    for length, most in ((5_000, 5_000), (60_000, 60_000), (60_000, 150_000)):
+        values = [random.randbytes(length), random.randbytes(length // 2), random.randbytes(most)]
+        client.mset({f"source:{i}": value for i, value in enumerate(values)})
+        count = 240_000_000 // length
+        order = [random.randrange(3) for _ in range(count)]
+        result = 0 if operation != "AND" else int.from_bytes(b"\xff" * most, "little")
+        numbers = [int.from_bytes(value, "little") for value in values]
+        for i in order if operation == "XOR" else set(order):
+            result = combine(result, numbers[i])
+        with server.raw(timeout=300) as raw:
+            raw.call("MULTI")
+            raw.call("BITOP", operation, "made", *(f"source:{i}" for i in order))
+            rounds, reply = rounds_of(server, raw, "EXEC")
+        assert reply == b"*1\r\n:%d\r\n" % most
+        assert rounds > ROUNDS
+        assert client.get("made") == result.to_bytes(most, "little")
+    before = client.info("stats")
+    client.bitop(operation, "made", *["source:0", "absent"] * 500)
+    after = client.info("stats")
+    assert [after[name] - before[name] for name in ("keyspace_hits", "keyspace_misses")] == [500, 500]
 
 
 def test_fields_of_distant_bytes_are_many_rounds(server):
