@@ -80,8 +80,8 @@ struct store_options {
     uint32_t worker_count;    /* how many store_workers will be attached */
     uint64_t memory_bytes; /* bound for the process, as measured by process_bytes; without it, or if
                               it returns 0, for index, page frames and journal buffers */
-    /* Any thread. mapped_bytes: by the store. is_short: unused memory should be given back. */
-    uint64_t (*process_bytes)(void *arg, uint64_t mapped_bytes, bool is_short);
+    /* Any thread. mapped: by the store. noted: all reports. is_short: give unused memory back. */
+    uint64_t (*process_bytes)(void *arg, uint64_t mapped, int64_t noted, bool is_short);
     void *process_arg;
     uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
     uint64_t journal_bytes;   /* size of the journal; used only when the directory is made */

@@ -49,7 +49,7 @@ static void purge_heap(struct server *server, uint64_t unused, bool is_short)
 }
 
 /* At most a hundredth of the time goes into this; a tenth, if memory is to be refused. */
-static void measure_heap(struct server *server, bool is_short)
+static void measure_heap(struct server *server, int64_t noted, bool is_short)
 {
     int64_t began = monotonic_us(), took = atomic_load(&server->heap_took_us);
     if (began < atomic_load(&server->heap_measured_us) + (is_short ? 10 : 100) * took)
@@ -58,20 +58,29 @@ static void measure_heap(struct server *server, bool is_short)
     heap_measure(&heap);
     purge_heap(server, heap.unused, is_short);
     atomic_store(&server->heap_bytes, heap.allocated);
+    atomic_store(&server->heap_noted, noted);
     int64_t now = monotonic_us();
     atomic_store(&server->heap_took_us, now - began);
     atomic_store(&server->heap_measured_us, now);
 }
 
-uint64_t server_process_bytes(void *arg, uint64_t mapped_bytes, bool is_short)
+/* By the last measurement and what was reported since. */
+static uint64_t heap_now(const struct server *server, int64_t noted)
+{
+    int64_t since = noted - atomic_load(&server->heap_noted);
+    int64_t bytes = (int64_t)atomic_load(&server->heap_bytes) + since;
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+uint64_t server_process_bytes(void *arg, uint64_t mapped, int64_t noted, bool is_short)
 {
     struct server *server = arg;
-    measure_heap(server, is_short);
+    measure_heap(server, noted, is_short);
     uint64_t shared, resident = process_resident(&shared);
     if (resident == 0)
         return 0;
     /* The process will take so much at least, once all of its blocks have been written to. */
-    uint64_t committed = mapped_bytes + shared + atomic_load(&server->heap_bytes);
+    uint64_t committed = mapped + shared + heap_now(server, noted);
     return resident > committed ? resident : committed;
 }
 

@@ -74,6 +74,7 @@ struct server {
     _Atomic uint64_t memory_bound;      /* maxmemory, or its default */
     _Atomic uint64_t purged_bytes;      /* unused memory of the heap that needs no heap_purge */
     _Atomic uint64_t heap_bytes;        /* in its blocks, as last measured */
+    _Atomic int64_t heap_noted;         /* what had been reported to the store then */
     _Atomic int64_t heap_measured_us, heap_took_us; /* when, and how long that took */
     _Atomic bool stopping;                          /* set by server_stop alone */
     _Atomic bool measures_gaps;                     /* DEBUG LOOP-GAP */
@@ -92,7 +93,7 @@ void server_stop(struct server *server);
 uint64_t server_memory(uint64_t maxmemory);
 
 /* For store_options.process_bytes. */
-uint64_t server_process_bytes(void *server, uint64_t mapped_bytes, bool is_short);
+uint64_t server_process_bytes(void *server, uint64_t mapped, int64_t noted, bool is_short);
 
 /* Sets the store's eviction policy from the configuration. */
 void server_set_policy(struct server *server);

@@ -56,8 +56,19 @@ size_t script_memory_max(const struct script_state *state)
     return share < SCRIPT_MEMORY_MAX ? share : SCRIPT_MEMORY_MAX;
 }
 
+/* The transaction's memory is known to the store already. */
+static void tell_store(struct script_state *state, uint64_t apart)
+{
+    size_t bytes = state->bytes + state->reply_bytes + state->scratch.capacity;
+    int64_t change = (int64_t)(bytes + apart) - state->noted_bytes;
+    if (change < NOTE_STEP && change > -NOTE_STEP)
+        return;
+    state->noted_bytes += change;
+    store_note_memory(state->worker->server->store, change);
+}
+
 /* Whether Lua may have `bytes`. Memory is granted in units, so that workers do not contend for the
- * counter at every block. */
+ * counter at every block; each is reported, since a script may take much in small blocks. */
 static bool is_granted(struct script_state *state, size_t bytes)
 {
     if (bytes <= state->granted || state->is_unbounded)
@@ -71,18 +82,9 @@ static bool is_granted(struct script_state *state, size_t bytes)
         return false;
     }
     state->granted += more;
+    if (state->call != NULL)
+        tell_store(state, state->call->nested_calls->bytes);
     return true;
-}
-
-/* The transaction's memory is known to the store already. */
-static void tell_store(struct script_state *state, uint64_t apart)
-{
-    size_t bytes = state->bytes + state->reply_bytes + state->scratch.capacity;
-    int64_t change = (int64_t)(bytes + apart) - state->noted_bytes;
-    if (change < NOTE_STEP && change > -NOTE_STEP)
-        return;
-    state->noted_bytes += change;
-    store_note_memory(state->worker->server->store, change);
 }
 
 static size_t all_bytes(const struct script_state *state)

@@ -207,6 +207,7 @@ static void release_frames(struct store_txn *txn)
             page_file_unref(file, write->new_frame);
         write->old_frame = write->new_frame = 0;
     }
+    txn->held_frames = 0;
 }
 
 void commit_abandon(struct store_txn *txn)

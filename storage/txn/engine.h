@@ -257,6 +257,7 @@ struct store_txn {
     uint64_t generation; /* changes when the struct is reused for another request */
     uint32_t reruns;
     uint32_t frame_waits;
+    uint32_t held_frames;  /* by the commit that is being prepared */
     int64_t room_since_ms; /* start of its wait for room on disk; 0: it does not wait */
     uint8_t used_file, used_slot;
     uint32_t used_page; /* the item whose access was counted last; 0: none */
@@ -408,7 +409,7 @@ struct store {
     _Atomic int64_t taken_bytes;  /* memory of everything but frames, at the last measurement */
     _Atomic int64_t noted_bytes;  /* store_note_memory's sum */
     _Atomic int64_t noted_before; /* its value at that measurement */
-    uint64_t (*process_bytes)(void *arg, uint64_t mapped_bytes, bool is_short);
+    uint64_t (*process_bytes)(void *arg, uint64_t mapped, int64_t noted, bool is_short);
     void *process_arg;
     _Atomic int64_t memory_measured_ms; /* by the maintenance thread */
     _Atomic int64_t memory_asked_ms;    /* by others */

@@ -19,12 +19,15 @@
 
 #include "storage/base/array.h"
 #include "storage/base/checks.h"
+#include "storage/txn/memory.h"
 #include "storage/txn/txn_state.h"
 #include "storage/txn/wait.h"
 #include "storage/txn/verify.h"
 
 #define LOW_PRIORITY_READS_MAX 64u
-#define FRAME_WAIT_LIMIT 400u /* of the maintenance thread's rounds, about a millisecond each */
+#define OWN_FRAMES_WAIT_LIMIT 8u /* if the transaction itself holds most frames */
+#define OTHERS_SHARE 8u          /* the rest is less than this share */
+#define FRAME_WAIT_LIMIT 400u    /* of the maintenance thread's rounds, about a millisecond each */
 
 /* A transaction that waits for a frame's load. */
 struct waiter {
@@ -329,6 +332,7 @@ static enum store_result load_blocking(struct store_txn *txn, struct page_file *
                                        uint32_t *number)
 {
     assert(txn->blocking_io && txn->prefetch_run != PREFETCH_RUN_ACTIVE);
+    memory_measure_late(txn->store);
     *number = page_file_add_frame(file, page, true);
     if (!*number)
         return STORE_NO_MEMORY;
@@ -398,12 +402,21 @@ void load_leave_pages(struct store_txn *txn)
     move_touched(txn);
 }
 
+/* A commit holds all of its frames at once. */
+static bool holds_most_frames(struct store_txn *txn)
+{
+    memory_measure_late(txn->store);
+    uint32_t limit = atomic_load(&txn->store->cache.arena.limit);
+    return txn->held_frames + txn->pin_count >= limit - limit / OTHERS_SHARE;
+}
+
 /* Frames become free as pages are written and other transactions finish; but a transaction may
  * itself hold the frames it waits for. */
 enum store_result load_no_frame(struct store_txn *txn)
 {
     txn->starved = true;
-    if (++txn->frame_waits > FRAME_WAIT_LIMIT)
+    if (++txn->frame_waits > FRAME_WAIT_LIMIT ||
+        (txn->frame_waits > OWN_FRAMES_WAIT_LIMIT && holds_most_frames(txn)))
         return STORE_NO_MEMORY;
     if (txn->frame_waits > FRAME_WAIT_LIMIT / 2)
         txn->blocking_io = true;

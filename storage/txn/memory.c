@@ -49,12 +49,22 @@ static uint64_t fixed_bytes(struct store *store, uint64_t index_total)
            (uint64_t)(noted > 0 ? noted : 0);
 }
 
-/* All memory but frames: the last measurement plus what was reported since. */
+/* All memory but frames: the last measurement plus what was reported since. What was freed counts
+ * as long as the process has it: small blocks go back to the system only when the heap is purged.
+ */
 static int64_t taken_now(const struct store *store)
 {
-    int64_t taken = atomic_load(&store->taken_bytes) + atomic_load(&store->noted_bytes) -
-                    atomic_load(&store->noted_before);
+    int64_t since = atomic_load(&store->noted_bytes) - atomic_load(&store->noted_before);
+    if (since < 0 && store->process_bytes)
+        since = 0;
+    int64_t taken = atomic_load(&store->taken_bytes) + since;
     return taken > 0 ? taken : 0;
+}
+
+static uint64_t least_frames(const struct store *store)
+{
+    uint64_t least = atomic_load(&store->memory_bytes) / LEAST_SHARE / PAGE_SIZE;
+    return least < FRAMES_LEAST ? FRAMES_LEAST : least;
 }
 
 static void set_limit(struct store *store)
@@ -64,24 +74,23 @@ static void set_limit(struct store *store)
     if (store->process_bytes)
         taken += (int64_t)(budget / SLACK_SHARE) + SLACK_BYTES;
     uint64_t left = taken < (int64_t)budget ? budget - (uint64_t)taken : 0;
-    uint64_t least = budget / LEAST_SHARE / PAGE_SIZE;
+    uint64_t least = least_frames(store);
     uint64_t most = (uint64_t)ARENA_CHUNK_MAX * ARENA_CHUNK_FRAMES / 2;
     uint64_t frames = left / (PAGE_SIZE + sizeof(struct frame));
     uint64_t urgent = arena_urgent_frames((uint32_t)(frames < most ? frames : most));
     if (frames > 4 * urgent)
         frames -= urgent;
-    if (frames < least)
-        frames = least;
-    frames = frames < FRAMES_LEAST ? FRAMES_LEAST : frames > most ? most : frames;
+    frames = frames < least ? least : frames > most ? most : frames;
     atomic_store_explicit(&store->cache.arena.limit, (uint32_t)frames, memory_order_relaxed);
 }
 
 /* All memory of the process but frames. */
-static int64_t measure(struct store *store, uint64_t fixed, bool is_short)
+static int64_t measure(struct store *store, uint64_t fixed, int64_t noted, bool is_short)
 {
     uint64_t frames = (uint64_t)atomic_load(&store->cache.arena.resident) * PAGE_SIZE, all = 0;
     if (store->process_bytes)
-        all = store->process_bytes(store->process_arg, frames + index_total(store), is_short);
+        all =
+            store->process_bytes(store->process_arg, frames + index_total(store), noted, is_short);
     return all > frames ? (int64_t)(all - frames) : (int64_t)fixed;
 }
 
@@ -91,7 +100,8 @@ static void renew(struct store *store, uint64_t fixed, bool is_short)
 {
     if (atomic_exchange(&store->measurement_runs, true))
         return;
-    int64_t noted = atomic_load(&store->noted_bytes), taken = measure(store, fixed, is_short);
+    int64_t noted = atomic_load(&store->noted_bytes);
+    int64_t taken = measure(store, fixed, noted, is_short);
     if (taken > 0) {
         atomic_store(&store->taken_bytes, taken);
         atomic_store(&store->noted_before, noted);
@@ -180,14 +190,20 @@ static bool is_over(const struct store *store)
     return atomic_load(&store->cache.arena.resident) > atomic_load(&store->cache.arena.limit);
 }
 
+bool memory_measure_late(struct store *store)
+{
+    if (!store->process_bytes || !measure_is_due(&store->memory_asked_ms, LATE_MS))
+        return false;
+    take_measure(store, 0, atomic_load(&store->cache.arena.limit) <= least_frames(store));
+    return true;
+}
+
 /* The growing thread makes room itself, before it uses the memory reported: the maintenance thread
  * may come too late. */
 void store_note_memory(struct store *store, int64_t change)
 {
     atomic_fetch_add(&store->noted_bytes, change);
-    if (change > 0 && store->process_bytes && measure_is_due(&store->memory_asked_ms, LATE_MS))
-        take_measure(store, 0, false);
-    else
+    if (!memory_measure_late(store))
         set_limit(store);
     if (change > 0 && is_over(store))
         shrink(store, (uint32_t)(change / PAGE_SIZE) + 1, false);

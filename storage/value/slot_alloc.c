@@ -157,6 +157,7 @@ enum store_result commit_hold(struct store_txn *txn, struct page_file *file, uin
         *frame = 0;
         return load_no_frame(txn);
     }
+    txn->held_frames += arena_frame(file->arena, *frame)->refs == 0;
     page_file_ref(file, *frame);
     return STORE_OK;
 }

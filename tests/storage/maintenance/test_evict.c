@@ -507,8 +507,9 @@ struct process {
     _Atomic bool is_large, is_unknown;
 };
 
-static uint64_t tell_process_bytes(void *arg, uint64_t frame_bytes, bool is_short)
+static uint64_t tell_process_bytes(void *arg, uint64_t frame_bytes, int64_t noted, bool is_short)
 {
+    (void)noted;
     (void)frame_bytes, (void)is_short;
     struct process *process = arg;
     if (pthread_equal(pthread_self(), process->asker))
