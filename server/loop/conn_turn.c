@@ -80,6 +80,8 @@ void conn_open(struct worker *worker, struct transport *transport)
         .created_ms = worker_now(worker),
         .last_active_ms = worker_now(worker),
     };
+    STAILQ_INIT(&conn->output);
+    STAILQ_INIT(&conn->held);
     LIST_INSERT_HEAD(&worker->conns, conn, of_worker);
     transport->ops->want(transport, TRANSPORT_READABLE);
 }
@@ -143,7 +145,7 @@ static void free_closed(struct conn *conn)
     client_memory_note(conn);
     if (conn->running > 0 || conn->is_undurable || conn->is_put_off || conn->is_ready)
         return;
-    assert(conn->requests == NULL && conn->output == NULL && conn->input == NULL);
+    assert(conn->requests == NULL && STAILQ_EMPTY(&conn->output) && conn->input == NULL);
     free(conn->refusal);
     multi_end(&conn->session);
     assert(conn->block_bytes == 0);
@@ -571,7 +573,7 @@ static bool is_over(const struct conn *conn)
         return true;
     if (conn->running > 0 || (!conn->session.close_after_reply && !conn->input_ended))
         return false;
-    if (conn->output != NULL)
+    if (!STAILQ_EMPTY(&conn->output))
         return conn->send_blocked && conn->input_ended;
     return conn->session.close_after_reply || (conn->requests == NULL && !has_unparsed(conn));
 }

@@ -70,8 +70,8 @@ struct conn {
     struct waiter *waiter; /* the running command is blocked: see blocked.h; or NULL */
 
     /* output */
-    struct segment *output, *last_output;
-    struct segment *held, *last_held; /* pushes, while a reply is streamed: see reply_stream.h */
+    STAILQ_HEAD(segments, segment) output;
+    struct segments held; /* pushes, while a reply is streamed: see reply_stream.h */
     bool is_streaming;
     uint64_t streamed_bytes; /* of the streamed reply, sent or not; 0: none */
     uint64_t output_bytes;   /* in both queues: see conn_output.c */

@@ -40,6 +40,7 @@
 #include "server/config/log.h"
 #include "server/net/transport.h"
 #include "storage/base/checks.h"
+#include "storage/base/queue.h"
 
 #define SEGMENT_MIN (16 * 1024)
 #define SHORT_SEGMENT_MIN 512 /* between readers; of messages, which may be in very many queues */
@@ -56,7 +57,7 @@
 _Static_assert(LATE_MAX <= WORKER_LATE_BYTES, "a corked reply fits the worker's buffer");
 
 struct segment {
-    struct segment *next;
+    STAILQ_ENTRY(segment) link;
     uint64_t shown;
     bool is_sealed;
     uint32_t replies; /* number of whole replies; or PIECES, or PUSHES */
@@ -110,8 +111,7 @@ static void append(struct conn *conn, struct segment *segment)
     if (conn->has_corked)
         send_corked(conn);
     segment->shown = conn->shown;
-    *(conn->output == NULL ? &conn->output : &conn->last_output->next) = segment;
-    conn->last_output = segment;
+    STAILQ_INSERT_TAIL(&conn->output, segment, link);
     conn->output_bytes += segment_cost(segment);
     conn->segment_count++;
     if (segment->publication != NULL)
@@ -132,15 +132,13 @@ static void free_segment(struct segment *segment)
 /* Also a partly sent one: its unsent bytes are still counted. */
 static void drop_first(struct conn *conn)
 {
-    struct segment *segment = conn->output;
+    struct segment *segment = STAILQ_FIRST(&conn->output);
     assert(conn->segment_count > 0 && conn->output_bytes >= segment_cost(segment));
     conn->output_bytes -= segment_cost(segment);
     if (segment->publication != NULL)
         end_sharing(conn, segment->publication, segment_cost(segment));
     conn->segment_count--;
-    conn->output = segment->next;
-    if (conn->output == NULL)
-        conn->last_output = NULL;
+    STAILQ_REMOVE_HEAD(&conn->output, link);
     segment->is_dropped = segment->is_placing;
     if (!segment->is_placing)
         free_segment(segment);
@@ -149,20 +147,17 @@ static void drop_first(struct conn *conn)
 /* Swaps the queue to be sent and the one held back while a reply is streamed. */
 static void exchange_queues(struct conn *conn)
 {
-    struct segment *first = conn->output, *last = conn->last_output;
-    conn->output = conn->held;
-    conn->last_output = conn->last_held;
-    conn->held = first;
-    conn->last_held = last;
+    struct segments before = STAILQ_HEAD_INITIALIZER(before);
+    STAILQ_CONCAT(&before, &conn->output);
+    STAILQ_CONCAT(&conn->output, &conn->held);
+    STAILQ_CONCAT(&conn->held, &before);
 }
 
 void conn_output_free(struct conn *conn)
 {
     assert(!conn->has_corked);
-    while (conn->output != NULL)
-        drop_first(conn);
-    exchange_queues(conn);
-    while (conn->output != NULL)
+    STAILQ_CONCAT(&conn->output, &conn->held);
+    while (!STAILQ_EMPTY(&conn->output))
         drop_first(conn);
     assert(conn->output_bytes == 0 && conn->shared_bytes == 0 && conn->segment_count == 0);
 }
@@ -207,7 +202,7 @@ static bool may_merge(const struct conn *conn, const struct segment *last, size_
 static void add_bytes(struct conn *conn, const char *data, size_t len, size_t room,
                       uint32_t replies)
 {
-    struct segment *last = conn->last_output;
+    struct segment *last = STAILQ_LAST(&conn->output, segment, link);
     if (len == 0)
         return;
     if (last != NULL && may_merge(conn, last, len, replies)) {
@@ -365,14 +360,12 @@ void conn_output_take(struct conn *conn, struct resp_writer *writer)
 
 void conn_output_release(struct conn *conn)
 {
-    if (conn->held == NULL)
+    if (STAILQ_EMPTY(&conn->held))
         return;
     settle(conn);
     if (conn->has_corked)
         send_corked(conn);
-    *(conn->output == NULL ? &conn->output : &conn->last_output->next) = conn->held;
-    conn->last_output = conn->last_held;
-    conn->held = conn->last_held = NULL;
+    STAILQ_CONCAT(&conn->output, &conn->held);
 }
 
 /* ---- sending ---- */
@@ -398,7 +391,7 @@ static void exchange_bytes(struct conn *conn, struct segment *segment, struct re
 static void withhold(struct conn *conn)
 {
     struct worker *worker = conn->worker;
-    struct segment *segment = conn->output;
+    struct segment *segment = STAILQ_FIRST(&conn->output);
     if (segment->replies == PIECES || segment->sent > 0) {
         conn_kill(conn);
         return;
@@ -427,7 +420,7 @@ static void withhold(struct conn *conn)
 static void wait_for_journal(struct conn *conn)
 {
     struct worker *worker = conn->worker;
-    conn->last_output->is_sealed = true;
+    STAILQ_LAST(&conn->output, segment, link)->is_sealed = true;
     if (conn->is_undurable)
         return;
     conn->is_undurable = true;
@@ -453,7 +446,7 @@ static ssize_t send_vectors(struct conn *conn, const struct iovec *vectors, int 
 static void send_at_once(struct conn *conn, char *data, size_t len)
 {
     struct iovec vector = {.iov_base = data, .iov_len = len};
-    assert(conn->output == NULL); /* or these bytes would overtake the queue */
+    assert(STAILQ_EMPTY(&conn->output)); /* or these bytes would overtake the queue */
     size_t sent = (size_t)send_vectors(conn, &vector, 1);
     if (sent == len)
         return;
@@ -468,7 +461,7 @@ static void send_entry(struct worker *worker, struct corked_reply *corked)
     conn->has_corked = false;
     corked->conn = NULL;
     send_at_once(conn, worker->corked_bytes + corked->at, corked->len);
-    if (conn->output != NULL)
+    if (!STAILQ_EMPTY(&conn->output))
         conn_mark_ready(conn); /* the events it wants have changed */
 }
 
@@ -519,7 +512,7 @@ static void send_directly(struct conn *conn)
     struct resp_writer *output = &conn->worker->output;
     if (conn->has_corked)
         send_corked(conn);
-    if (conn->output != NULL || conn->kill)
+    if (!STAILQ_EMPTY(&conn->output) || conn->kill)
         return;
     if (may_be_late(conn, output->len))
         keep_corked(conn, output->data, output->len);
@@ -533,10 +526,10 @@ static void send_bytes(struct conn *conn)
     struct iovec vectors[SEND_VECTORS];
     int count = 0;
     size_t total = 0;
-    for (struct segment *segment = conn->output;
+    for (struct segment *segment = STAILQ_FIRST(&conn->output);
          segment != NULL && segment->data != NULL && count < SEND_VECTORS && total < SEND_MAX &&
          !waits_for_journal(conn, segment->shown);
-         segment = segment->next) {
+         segment = STAILQ_NEXT(segment, link)) {
         vectors[count].iov_base = segment->data + segment->sent;
         vectors[count].iov_len = segment->len - segment->sent;
         total += vectors[count++].iov_len;
@@ -545,7 +538,7 @@ static void send_bytes(struct conn *conn)
     conn->send_blocked = sent < total;
     assert(sent <= total); /* only segments that were sent are dropped */
     while (sent > 0) {
-        struct segment *segment = conn->output;
+        struct segment *segment = STAILQ_FIRST(&conn->output);
         size_t part = segment->len - segment->sent;
         if (part > sent) {
             segment->sent += sent;
@@ -578,7 +571,7 @@ static int remaining_vectors(const struct segment *segment, struct iovec vectors
 
 static void set_piece(struct conn *conn, size_t len, size_t cost)
 {
-    struct segment *segment = conn->output;
+    struct segment *segment = STAILQ_FIRST(&conn->output);
     conn->output_bytes += cost - segment->piece_cost;
     segment->piece_cost = cost;
     segment->piece_len = len;
@@ -589,7 +582,7 @@ static void set_piece(struct conn *conn, size_t len, size_t cost)
  * ended. */
 static bool load_piece(struct conn *conn)
 {
-    struct segment *segment = conn->output;
+    struct segment *segment = STAILQ_FIRST(&conn->output);
     if (segment->sent < segment->piece_len)
         return true;
     enum store_result result =
@@ -614,7 +607,7 @@ static bool load_piece(struct conn *conn)
 /* A piece is much, and very many clients may be slow at the same time. */
 static void give_back_piece(struct conn *conn)
 {
-    struct segment *segment = conn->output;
+    struct segment *segment = STAILQ_FIRST(&conn->output);
     if (segment->reader == NULL || segment->is_placing || segment->sent == segment->piece_len ||
         !client_memory_is_short(conn->worker))
         return;
@@ -624,16 +617,17 @@ static void give_back_piece(struct conn *conn)
 
 static void note_sent(struct conn *conn, size_t sent)
 {
-    conn->output->sent += sent;
-    conn->output->place.offset += sent;
-    assert(conn->output->sent <= conn->output->piece_len);
+    struct segment *segment = STAILQ_FIRST(&conn->output);
+    segment->sent += sent;
+    segment->place.offset += sent;
+    assert(segment->sent <= segment->piece_len);
 }
 
 /* Lets the transport send a part from its place, without a copy. False: it must be written. */
 static bool place_piece(struct conn *conn, const struct iovec *vectors, int count)
 {
     struct transport *transport = conn->transport;
-    struct segment *segment = conn->output;
+    struct segment *segment = STAILQ_FIRST(&conn->output);
     if (transport->ops->place == NULL)
         return false;
     ssize_t placed = transport->ops->place(transport, vectors, count, &segment->place);
@@ -652,7 +646,7 @@ static bool place_piece(struct conn *conn, const struct iovec *vectors, int coun
 /* False: the reader has nothing to send now. */
 static bool send_piece(struct conn *conn)
 {
-    const struct segment *first = conn->output;
+    const struct segment *first = STAILQ_FIRST(&conn->output);
     if (first->is_placing) {
         conn->send_blocked = true;
         if (conn->transport->ops->place(conn->transport, NULL, 0, NULL) == TRANSPORT_CLOSED)
@@ -660,7 +654,7 @@ static bool send_piece(struct conn *conn)
         return false;
     }
     if (!load_piece(conn))
-        return conn->output != first && !conn->kill;
+        return STAILQ_FIRST(&conn->output) != first && !conn->kill;
     struct iovec vectors[SEND_VECTORS];
     int count = remaining_vectors(first, vectors);
     if (place_piece(conn, vectors, count))
@@ -680,16 +674,18 @@ static void send_queue(struct conn *conn)
 {
     uint64_t before =
         atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
-    while (conn->output != NULL && !conn->send_blocked && !conn->send_yielded && !conn->kill) {
-        if (conn_withholds(conn, conn->output->shown)) {
+    const struct segment *first;
+    while ((first = STAILQ_FIRST(&conn->output)) != NULL && !conn->send_blocked &&
+           !conn->send_yielded && !conn->kill) {
+        if (conn_withholds(conn, first->shown)) {
             withhold(conn);
             continue;
         }
-        if (waits_for_journal(conn, conn->output->shown)) {
+        if (waits_for_journal(conn, first->shown)) {
             wait_for_journal(conn);
             return;
         }
-        if (conn->output->data != NULL)
+        if (first->data != NULL)
             send_bytes(conn);
         else if (!send_piece(conn))
             return;
@@ -697,9 +693,9 @@ static void send_queue(struct conn *conn)
             atomic_load_explicit(&conn->worker->counters.output_bytes, memory_order_relaxed);
         if (now > before)
             conn->session.last_active_ms = worker_now(conn->worker); /* the client reads */
-        conn->send_yielded = now - before >= SEND_MAX && conn->output != NULL;
+        conn->send_yielded = now - before >= SEND_MAX && !STAILQ_EMPTY(&conn->output);
     }
-    if (conn->send_blocked && conn->output != NULL)
+    if (conn->send_blocked && !STAILQ_EMPTY(&conn->output))
         give_back_piece(conn);
 }
 
@@ -752,11 +748,14 @@ static void check_limit(struct conn *conn)
         close_over_limit(conn);
 }
 
-static uint64_t cost_of(const struct segment *segment, uint32_t *count)
+static uint64_t cost_of(const struct segments *queue, uint32_t *count)
 {
+    const struct segment *segment;
     uint64_t cost = 0;
-    for (; segment != NULL; segment = segment->next, (*count)++)
+    STAILQ_FOREACH (segment, queue, link) {
         cost += segment_cost(segment);
+        ++*count;
+    }
     return cost;
 }
 
@@ -766,9 +765,9 @@ static void conn_output_check(const struct conn *conn)
     uint32_t count = 0;
     if (conn->segment_count > CHECKED_MOST)
         return;
-    uint64_t cost = cost_of(conn->output, &count) + cost_of(conn->held, &count);
+    uint64_t cost = cost_of(&conn->output, &count) + cost_of(&conn->held, &count);
     assert(conn->output_bytes == cost && conn->segment_count == count);
-    assert(!conn->has_corked || conn->output == NULL);
+    assert(!conn->has_corked || STAILQ_EMPTY(&conn->output));
 }
 
 void conn_output_flush(struct conn *conn)
@@ -782,13 +781,13 @@ void conn_output_flush(struct conn *conn)
     } else {
         if (conn->has_corked && !may_be_late(conn, 0))
             send_corked(conn);
-        if (conn->output == NULL && output->len > 0 && output->len <= KEPT_OUTPUT_MAX &&
+        if (STAILQ_EMPTY(&conn->output) && output->len > 0 && output->len <= KEPT_OUTPUT_MAX &&
             !waits_for_journal(conn, conn->shown))
             send_directly(conn);
         settle(conn);
         send_queue(conn);
     }
-    if (conn->output != NULL || conn->is_streaming)
+    if (!STAILQ_EMPTY(&conn->output) || conn->is_streaming)
         check_limit(conn);
     conn->shown = 0;
     if (output->capacity > KEPT_OUTPUT_MAX || output->failed) {

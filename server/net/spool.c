@@ -8,6 +8,7 @@
 #include "server/net/conn.h"
 #include "server/config/log.h"
 #include "server/net/transport.h"
+#include "storage/base/queue.h"
 
 #define PIECE STORE_READER_PIECE
 #define CHUNK_PIECES 64        /* of an upload */
@@ -19,7 +20,7 @@
 _Static_assert(TAIL_SHORT >= STORE_UPLOAD_SHORTEST, "a short tail is an upload");
 
 struct chunk {
-    struct chunk *next;
+    STAILQ_ENTRY(chunk) link;
     struct store_upload *upload;
     struct store_reader *stream; /* reads the chunk; NULL: not open */
     uint64_t length, taken;      /* bytes it has; bytes read of them */
@@ -29,7 +30,7 @@ struct chunk {
 
 struct spool {
     struct conn *conn;
-    struct chunk *first, *last;
+    STAILQ_HEAD(, chunk) chunks;
     uint32_t chunk_count;
     uint64_t chunk_bytes; /* not read yet */
     const struct iovec
@@ -54,8 +55,10 @@ static void on_ready(void *arg)
 struct spool *spool_new(struct conn *conn)
 {
     struct spool *spool = calloc(1, sizeof *spool);
-    if (spool != NULL)
-        spool->conn = conn;
+    if (spool == NULL)
+        return NULL;
+    spool->conn = conn;
+    STAILQ_INIT(&spool->chunks);
     return spool;
 }
 
@@ -68,7 +71,7 @@ static void count(struct spool *spool, uint64_t more)
 
 static void drop_reader(struct spool *spool)
 {
-    struct chunk *chunk = spool->first;
+    struct chunk *chunk = STAILQ_FIRST(&spool->chunks);
     if (chunk->stream != NULL) {
         store_reader_close(chunk->stream);
         spool->waits_to_read = false; /* a closed reader does not call back */
@@ -80,15 +83,13 @@ static void drop_reader(struct spool *spool)
 
 static void drop_first(struct spool *spool)
 {
-    struct chunk *chunk = spool->first;
+    struct chunk *chunk = STAILQ_FIRST(&spool->chunks);
     drop_reader(spool);
     if (!chunk->is_sealed)
         spool->waits_to_write = false; /* nothing to wait for any more */
     store_upload_close(chunk->upload);
     count(spool, -(chunk->length - chunk->taken));
-    spool->first = chunk->next;
-    if (spool->first == NULL)
-        spool->last = NULL;
+    STAILQ_REMOVE_HEAD(&spool->chunks, link);
     spool->chunk_count--;
     free(chunk);
 }
@@ -97,7 +98,7 @@ void spool_free(struct spool *spool)
 {
     if (spool == NULL)
         return;
-    while (spool->first != NULL)
+    while (!STAILQ_EMPTY(&spool->chunks))
         drop_first(spool);
     assert(spool->chunk_bytes == 0 && spool->chunk_count == 0);
     free(spool->tail);
@@ -137,7 +138,7 @@ void spool_tick(struct spool *spool, int64_t idle_ms)
 
 static bool is_partly_filled(const struct spool *spool)
 {
-    const struct chunk *last = spool->last;
+    const struct chunk *last = STAILQ_LAST(&spool->chunks, chunk, link);
     return last != NULL && !last->is_sealed && last->length % PIECE != 0;
 }
 
@@ -149,7 +150,8 @@ static size_t tail_length(const struct spool *spool)
 /* The last chunk is empty, with room for the tail as it is now. */
 static bool is_begun(const struct spool *spool)
 {
-    return spool->last != NULL && !spool->last->is_sealed && spool->last->length == 0;
+    const struct chunk *last = STAILQ_LAST(&spool->chunks, chunk, link);
+    return last != NULL && !last->is_sealed && last->length == 0;
 }
 
 /* Each short tail becomes a chunk. When these take as much memory as a piece, whole pieces are
@@ -232,11 +234,7 @@ static enum store_result add_chunk(struct spool *spool, size_t len)
         free(chunk);
         return result;
     }
-    if (spool->last == NULL)
-        spool->first = chunk;
-    else
-        spool->last->next = chunk;
-    spool->last = chunk;
+    STAILQ_INSERT_TAIL(&spool->chunks, chunk, link);
     spool->chunk_count++;
     return STORE_OK;
 }
@@ -244,7 +242,7 @@ static enum store_result add_chunk(struct spool *spool, size_t len)
 /* Makes sure that the last chunk can take a tail of this length. */
 static enum store_result find_chunk(struct spool *spool, size_t len)
 {
-    struct chunk *last = spool->last;
+    struct chunk *last = STAILQ_LAST(&spool->chunks, chunk, link);
     if (is_partly_filled(spool))
         return STORE_OK;
     if (last != NULL && !last->is_sealed) {
@@ -271,7 +269,7 @@ static enum store_result write_tail(struct spool *spool)
     enum store_result result = find_chunk(spool, tail_length(spool));
     if (result != STORE_OK)
         return result;
-    struct chunk *chunk = spool->last;
+    struct chunk *chunk = STAILQ_LAST(&spool->chunks, chunk, link);
     while (tail_length(spool) > 0) {
         const struct iovec *vectors;
         int vector_count;
@@ -295,7 +293,7 @@ static enum store_result write_tail(struct spool *spool)
  * and with it the connection. */
 static void refuse(struct spool *spool, enum store_result result)
 {
-    struct chunk *last = spool->last;
+    struct chunk *last = STAILQ_LAST(&spool->chunks, chunk, link);
     if (is_partly_filled(spool)) {
         fail(spool, result);
         return;
@@ -314,7 +312,7 @@ void spool_settle(struct spool *spool, bool is_read)
         if (result != STORE_OK && result != STORE_WAIT)
             refuse(spool, result);
     }
-    if (is_short && !is_read && spool->first != NULL)
+    if (is_short && !is_read && !STAILQ_EMPTY(&spool->chunks))
         drop_reader(spool);
     if (is_short && tail_length(spool) == 0) {
         free(spool->tail);
@@ -328,7 +326,7 @@ void spool_settle(struct spool *spool, bool is_read)
 /* Opens the reader of the first chunk that is not completely read. */
 static enum store_result open_first(struct spool *spool)
 {
-    struct chunk *chunk = spool->first;
+    struct chunk *chunk = STAILQ_FIRST(&spool->chunks);
     if (chunk->stream != NULL)
         return STORE_OK;
     if (!chunk->is_sealed)
@@ -346,7 +344,8 @@ static enum store_result open_first(struct spool *spool)
 /* The next bytes to be read are not completely written yet. */
 static bool awaits_writer(const struct spool *spool)
 {
-    return spool->first == spool->last && is_partly_filled(spool);
+    const struct chunk *first = STAILQ_FIRST(&spool->chunks);
+    return first == STAILQ_LAST(&spool->chunks, chunk, link) && is_partly_filled(spool);
 }
 
 static enum store_result load_piece(struct spool *spool)
@@ -357,7 +356,8 @@ static enum store_result load_piece(struct spool *spool)
         return STORE_WAIT;
     enum store_result result = open_first(spool);
     if (result == STORE_OK)
-        result = store_reader_next(spool->first->stream, &spool->vectors, &spool->vector_count);
+        result = store_reader_next(STAILQ_FIRST(&spool->chunks)->stream, &spool->vectors,
+                                   &spool->vector_count);
     if (result != STORE_OK)
         spool->vector_count = 0;
     spool->vector_at = 0;
@@ -366,7 +366,7 @@ static enum store_result load_piece(struct spool *spool)
 
 static size_t take_piece(struct spool *spool, char *to, size_t size)
 {
-    struct chunk *chunk = spool->first;
+    struct chunk *chunk = STAILQ_FIRST(&spool->chunks);
     size_t taken = 0;
     while (taken < size && spool->vector_count > 0) {
         const struct iovec *vector = spool->vectors;
@@ -401,8 +401,9 @@ static size_t take_tail(struct spool *spool, char *to, size_t size)
 ssize_t spool_read(struct spool *spool, void *to, size_t size)
 {
     size_t taken = 0;
-    while (taken < size && spool->first != NULL) {
-        if (spool->first->taken == spool->first->length) {
+    const struct chunk *first;
+    while (taken < size && (first = STAILQ_FIRST(&spool->chunks)) != NULL) {
+        if (first->taken == first->length) {
             drop_first(spool);
             continue;
         }
@@ -414,7 +415,7 @@ ssize_t spool_read(struct spool *spool, void *to, size_t size)
             break;
         taken += take_piece(spool, (char *)to + taken, size - taken);
     }
-    if (spool->first == NULL)
+    if (STAILQ_EMPTY(&spool->chunks))
         taken += take_tail(spool, (char *)to + taken, size - taken);
     if (taken > 0) {
         spool->refusal = STORE_OK;
@@ -443,7 +444,7 @@ uint64_t spool_bytes(const struct spool *spool)
 
 uint64_t spool_memory(const struct spool *spool)
 {
-    const struct chunk *first = spool->first;
+    const struct chunk *first = STAILQ_FIRST(&spool->chunks);
     uint64_t memory = sizeof *spool + spool->tail_capacity + spool->chunk_count * CHUNK_COST;
     if (first != NULL && first->stream != NULL)
         memory += first->length < PIECE ? first->length : PIECE;

@@ -47,7 +47,8 @@ LAYERS = {
         SOCKETS.pattern + r"|event2/\w+\.h|liblzf/lzf\.h|lua\.h|lualib\.h|lauxlib\.h"
         r"|ucontext\.h|sanitizer/\w+\.h",
         ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h",
-         "storage/base/array.h", "storage/base/checks.h", "storage/base/keyed_hash.h"),
+         "storage/base/array.h", "storage/base/checks.h", "storage/base/keyed_hash.h",
+         "storage/base/queue.h"),
     ),
     "rdma-ext": (
         SOCKETS.pattern + r"|infiniband/\w+\.h|rdma/\w+\.h",

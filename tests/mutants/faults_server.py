@@ -257,7 +257,7 @@ fault("input-left-where-it-is", "server/loop/conn_turn.c",
       by=["test_pipelines.py::test_the_end_of_input_is_behind_what_was_set_aside"])
 fault("newest-input-first", "server/net/spool.c",
       "what is in memory is read before what is on the device",
-      ("if (spool->first == NULL) taken += take_tail(", "taken += take_tail("),
+      ("if (STAILQ_EMPTY(&spool->chunks)) taken += take_tail(", "taken += take_tail("),
       by=["test_pipelines.py::test_written_before_it_is_read"])
 fault("spool-keeps-its-room", "server/net/spool.c",
       "what was read keeps its place on the device",
@@ -297,7 +297,7 @@ fault("suspended-without-waiters-seen", "storage/txn/key_locks.c",
       by=["test_streamed_replies.py::test_who_waits_for_a_client_that_does_not_read"])
 fault("piece-of-who-does-not-read", "server/net/conn_output.c",
       "every client that does not read keeps a piece of a value in memory",
-      ("if (conn->send_blocked && conn->output != NULL) give_back_piece(conn);", ""),
+      ("if (conn->send_blocked && !STAILQ_EMPTY(&conn->output)) give_back_piece(conn);", ""),
       by=["test_pipelines.py::test_many_who_read_late"])
 fault("piece-put-back-from-its-start", "storage/exec/reader.c",
       "a piece that is put back is read again from its start",

@@ -139,7 +139,7 @@ static bool is_answered(const struct peer *peer)
 {
     const struct conn *conn = conn_of(peer);
     return peer->taken == peer->sent.len && conn->request_count == 0 && conn->input == NULL &&
-           conn->output == NULL;
+           STAILQ_EMPTY(&conn->output);
 }
 
 /* Sends everything, cut anywhere, for a client that reads at irregular times. */
