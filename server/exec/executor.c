@@ -102,7 +102,7 @@ static void send_messages(struct request *request)
         conn->newest_shown = shown;
     if (shown > conn->newest_written && (request->call.command->flags & writers) != 0)
         conn->newest_written = shown;
-    if (request->effects.first == NULL)
+    if (STAILQ_EMPTY(&request->effects.messages))
         return;
     conn->has_published = true;
     pubsub_send(conn->worker, &request->effects, known_with(conn, shown));
@@ -130,7 +130,7 @@ static void publish_outcome(struct request *request, enum store_result result)
     if (effects_any(&request->effects) && result != STORE_OK)
         effects_drop(&request->effects);
     monitor_tell(request);
-    if (request->effects.lines != NULL)
+    if (!STAILQ_EMPTY(&request->effects.lines))
         effects_write_lines(&request->effects, &request->call.server->log);
     send_messages(request);
     slowlog_note(request);

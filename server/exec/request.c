@@ -39,6 +39,7 @@ struct request *request_new(struct conn *conn)
         resp_writer_init(&request->reply, 2);
         request->call.server = worker->server;
         request->call.effects = &request->effects;
+        effects_init(&request->effects);
     }
     request->conn = conn;
     request->next = NULL;
@@ -73,7 +74,7 @@ void request_free(struct request *request)
     struct worker *worker = request->conn->worker;
     struct call *call = &request->call;
     assert(request->reader_count == 0 && request->state != REQUEST_RUNNING);
-    assert(request->effects.first == NULL && request->fiber == NULL);
+    assert(STAILQ_EMPTY(&request->effects.messages) && request->fiber == NULL);
     call_drop_progress(call);
     nested_calls_free(call->nested_calls);
     call->nested_calls = NULL;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "protocol/resp.h"
 #include "server/core/worker_inbox.h"
@@ -30,8 +31,8 @@ struct publication {
     _Atomic uint32_t holders;
     _Atomic uint32_t queued; /* number of output queues that refer to it */
     enum pubsub_kind kind;
-    struct publication *next;  /* of the same effects */
-    uint64_t sequence;         /* later subscribers do not get it: see pubsub.c */
+    STAILQ_ENTRY(publication) link; /* of the same effects */
+    uint64_t sequence;              /* later subscribers do not get it: see pubsub.c */
     uint64_t shown;            /* commit that must be durable before it may be sent, see store.h */
     _Atomic uint64_t *pending; /* incremented until it is delivered everywhere; or NULL */
     struct resp_slice channel; /* within bytes */

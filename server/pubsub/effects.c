@@ -5,19 +5,20 @@
 
 /* A log line. */
 struct effects_line {
-    struct effects_line *next;
+    STAILQ_ENTRY(effects_line) link;
     enum config_loglevel level;
     char text[];
 };
 
+void effects_init(struct effects *effects)
+{
+    STAILQ_INIT(&effects->messages);
+    STAILQ_INIT(&effects->lines);
+}
+
 void effects_add(struct effects *effects, struct publication *publication)
 {
-    publication->next = NULL;
-    if (effects->first == NULL)
-        effects->first = publication;
-    else
-        effects->last->next = publication;
-    effects->last = publication;
+    STAILQ_INSERT_TAIL(&effects->messages, publication, link);
 }
 
 bool effects_log(struct effects *effects, enum config_loglevel level, struct resp_slice text)
@@ -25,43 +26,35 @@ bool effects_log(struct effects *effects, enum config_loglevel level, struct res
     struct effects_line *line = malloc(sizeof *line + text.len + 1);
     if (line == NULL)
         return false;
-    line->next = NULL;
     line->level = level;
     if (text.len > 0)
         memcpy(line->text, text.data, text.len);
     line->text[text.len] = '\0';
-    if (effects->lines == NULL)
-        effects->lines = line;
-    else
-        effects->last_line->next = line;
-    effects->last_line = line;
+    STAILQ_INSERT_TAIL(&effects->lines, line, link);
     return true;
 }
 
 static void drop_lines(struct effects *effects)
 {
-    struct effects_line *line;
-    while ((line = effects->lines) != NULL) {
-        effects->lines = line->next;
+    for (struct effects_line *line; (line = STAILQ_FIRST(&effects->lines)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&effects->lines, link);
         free(line);
     }
-    effects->last_line = NULL;
 }
 
 void effects_write_lines(struct effects *effects, const struct log *log)
 {
-    for (struct effects_line *line = effects->lines; line != NULL; line = line->next)
+    const struct effects_line *line;
+    STAILQ_FOREACH (line, &effects->lines, link)
         log_line(log, line->level, "%s", line->text);
     drop_lines(effects);
 }
 
 void effects_drop(struct effects *effects)
 {
-    struct publication *next;
-    for (struct publication *one = effects->first; one != NULL; one = next) {
-        next = one->next;
+    for (struct publication *one; (one = STAILQ_FIRST(&effects->messages)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&effects->messages, link);
         publication_release(one);
     }
     drop_lines(effects);
-    *effects = (struct effects){.first = NULL};
 }

@@ -8,6 +8,8 @@
 #ifndef VELLUM_EFFECTS_H
 #define VELLUM_EFFECTS_H
 
+#include <sys/queue.h>
+
 #include "server/core/command.h"
 #include "server/config/log.h"
 #include "server/pubsub/pubsub.h"
@@ -15,9 +17,11 @@
 #include "server/net/publication.h"
 
 struct effects {
-    struct publication *first, *last;
-    struct effects_line *lines, *last_line;
+    STAILQ_HEAD(, publication) messages;
+    STAILQ_HEAD(, effects_line) lines;
 };
+
+void effects_init(struct effects *effects);
 
 void effects_add(struct effects *effects, struct publication *publication); /* takes ownership */
 bool effects_log(struct effects *effects, enum config_loglevel level,
@@ -26,7 +30,7 @@ void effects_drop(struct effects *effects);
 void effects_write_lines(struct effects *effects, const struct log *log); /* and frees them */
 static inline bool effects_any(const struct effects *effects)
 {
-    return __builtin_expect(effects->first != NULL || effects->lines != NULL, 0);
+    return __builtin_expect(!STAILQ_EMPTY(&effects->messages) || !STAILQ_EMPTY(&effects->lines), 0);
 }
 
 #endif

@@ -659,10 +659,8 @@ void pubsub_publish(struct server *server, struct worker *self, struct publicati
 
 void pubsub_send(struct worker *self, struct effects *effects, uint64_t shown)
 {
-    struct publication *next = effects->first;
-    effects->first = effects->last = NULL;
-    for (struct publication *one; (one = next) != NULL;) {
-        next = one->next;
+    for (struct publication *one; (one = STAILQ_FIRST(&effects->messages)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&effects->messages, link);
         one->shown = shown;
         pubsub_publish(self->server, self, one);
     }
