@@ -127,7 +127,7 @@ struct worker {
     _Atomic uint64_t longest_gap_nsec;
 
     /* used by the runner: see runner.c */
-    struct request *free_requests;
+    SLIST_HEAD(, request) free_requests;
     uint32_t free_request_count;
     struct fiber_pool fibers;       /* see long_run.h */
     LIST_HEAD(, request) suspended; /* see reply_stream.h */

@@ -73,7 +73,7 @@ static enum store_result pass_on(struct request *request, struct resp_writer *pa
 {
     struct conn *conn = request->conn;
     uint64_t shown = store_shown(request->call.txn);
-    assert(conn->worker->output.len == 0 && conn->requests == request);
+    assert(conn->worker->output.len == 0 && STAILQ_FIRST(&conn->requests) == request);
     request->is_withheld = conn_withholds(conn, shown);
     if (request->is_withheld)
         return STORE_REFUSED;
@@ -98,7 +98,8 @@ bool reply_stream_holds_back(const struct request *request)
     const struct conn *conn = request->conn;
     return request->is_read && request->state == REQUEST_RUNNING && !request->is_hurried &&
            request->store.scope == STORE_SCOPE_KEYS && client_memory_is_short(conn->worker) &&
-           reply_stream_is_heard(conn) && (conn->requests != request || is_ahead(conn));
+           reply_stream_is_heard(conn) &&
+           (STAILQ_FIRST(&conn->requests) != request || is_ahead(conn));
 }
 
 enum store_result call_step(struct call *call, struct resp_writer *out)
@@ -112,7 +113,8 @@ enum store_result call_step(struct call *call, struct resp_writer *out)
         return store_step(call->txn);
     if (!reply_stream_is_heard(conn))
         return STORE_CANCELLED;
-    bool is_first = conn->requests == request, is_short = client_memory_is_short(conn->worker);
+    bool is_first = STAILQ_FIRST(&conn->requests) == request,
+         is_short = client_memory_is_short(conn->worker);
     enum store_result result = STORE_OK;
     if (is_first && out->len >= (is_short ? COLLECT_SHORT_BYTES : PART_MIN))
         result = pass_on(request, out);
@@ -137,7 +139,7 @@ enum store_result call_pass_on(struct call *call, struct resp_writer *out,
         return store_step(call->txn);
     if (!reply_stream_is_heard(conn))
         return STORE_CANCELLED;
-    if (conn->requests != request)
+    if (STAILQ_FIRST(&conn->requests) != request)
         return request->is_hurried ? STORE_ABSENT : reply_stream_suspend(request);
     enum store_result result = store_reader_open(call->txn, item, offset, &reader);
     if (result != STORE_OK)
@@ -170,13 +172,14 @@ bool call_is_in_vain(struct call *call)
 
 bool reply_stream_is_stuck(const struct conn *conn)
 {
-    return conn->requests != NULL && conn->requests->is_suspended;
+    const struct request *first = STAILQ_FIRST(&conn->requests);
+    return first != NULL && first->is_suspended;
 }
 
 void reply_stream_turn(struct conn *conn)
 {
     if (reply_stream_is_stuck(conn) && !is_ahead(conn))
-        reply_stream_resume(conn->requests);
+        reply_stream_resume(STAILQ_FIRST(&conn->requests));
 }
 
 void reply_stream_end(struct request *request)

@@ -28,9 +28,9 @@ static void request_destroy(struct request *request)
 struct request *request_new(struct conn *conn)
 {
     struct worker *worker = conn->worker;
-    struct request *request = worker->free_requests;
+    struct request *request = SLIST_FIRST(&worker->free_requests);
     if (request != NULL) {
-        worker->free_requests = request->next;
+        SLIST_REMOVE_HEAD(&worker->free_requests, of_free);
         worker->free_request_count--;
     } else {
         request = calloc(1, sizeof *request);
@@ -42,7 +42,6 @@ struct request *request_new(struct conn *conn)
         effects_init(&request->effects);
     }
     request->conn = conn;
-    request->next = NULL;
     request->state = REQUEST_PARKED;
     request->is_monitored = false;
     request->call.session = &conn->session;
@@ -96,15 +95,14 @@ void request_free(struct request *request)
         return;
     }
     trim(request);
-    request->next = worker->free_requests;
-    worker->free_requests = request;
+    SLIST_INSERT_HEAD(&worker->free_requests, request, of_free);
     worker->free_request_count++;
 }
 
 void request_free_spares(struct worker *worker)
 {
-    for (struct request *request; (request = worker->free_requests) != NULL;) {
-        worker->free_requests = request->next;
+    for (struct request *request; (request = SLIST_FIRST(&worker->free_requests)) != NULL;) {
+        SLIST_REMOVE_HEAD(&worker->free_requests, of_free);
         request_destroy(request);
     }
     worker->free_request_count = 0;

@@ -29,7 +29,8 @@ struct request {
     struct store_request store;
     struct call call;
     struct conn *conn;
-    struct request *next;          /* in the connection's queue, or the worker's free list */
+    STAILQ_ENTRY(request) of_conn;
+    SLIST_ENTRY(request) of_free;
     const struct command *named;   /* by the first argument; NULL: unknown */
     const struct store_key *known; /* named's first key, while the request is taken; or NULL */
     enum request_state state;

@@ -38,6 +38,7 @@
 #include "server/core/call.h"
 #include "server/net/conn_output.h"
 #include "storage/base/checks.h"
+#include "storage/base/queue.h"
 
 #define IN_FLIGHT_SHORT 2               /* per connection, when client memory is short */
 #define LONG_REQUESTS_BYTES (16 * 1024) /* a request this long is then the only one in flight */
@@ -209,11 +210,7 @@ static void enqueue(struct conn *conn, struct request *request)
     request->known = NULL; /* their owners may change them now */
     request->source = NULL;
     batch_drop(&request->call);
-    if (conn->requests == NULL)
-        conn->requests = request;
-    else
-        conn->last_request->next = request;
-    conn->last_request = request;
+    STAILQ_INSERT_TAIL(&conn->requests, request, of_conn);
     conn->request_count++;
     request->bytes = memory_of_request(request);
     conn->request_bytes += request->bytes;
@@ -231,10 +228,8 @@ static void recount(struct conn *conn, struct request *request)
 
 static struct request *dequeue(struct conn *conn)
 {
-    struct request *request = conn->requests;
-    conn->requests = request->next;
-    if (conn->requests == NULL)
-        conn->last_request = NULL;
+    struct request *request = STAILQ_FIRST(&conn->requests);
+    STAILQ_REMOVE_HEAD(&conn->requests, of_conn);
     conn->request_count--;
     conn->request_bytes -= request->bytes;
     return request;
@@ -242,7 +237,8 @@ static struct request *dequeue(struct conn *conn)
 
 static void answer_finished(struct conn *conn)
 {
-    while (conn->requests != NULL && conn->requests->state == REQUEST_FINISHED) {
+    const struct request *first;
+    while ((first = STAILQ_FIRST(&conn->requests)) != NULL && first->state == REQUEST_FINISHED) {
         struct request *request = dequeue(conn);
         conn->held_bytes -= request->reply.len;
         answer(request);
@@ -453,18 +449,19 @@ bool runner_can_advance(const struct conn *conn)
 /* Asserts invariants 1 and 3, and that no finished request is first. */
 static void runner_check(const struct conn *conn)
 {
-    const struct request *last = NULL;
+    const struct request *request = STAILQ_FIRST(&conn->requests), *last = NULL;
     uint32_t count = 0, running = 0;
     bool is_parked = false;
-    assert(conn->requests == NULL || conn->requests->state != REQUEST_FINISHED);
-    for (const struct request *request = conn->requests; request != NULL; request = request->next) {
+    assert(request == NULL || request->state != REQUEST_FINISHED);
+    STAILQ_FOREACH (request, &conn->requests, of_conn) {
         is_parked = is_parked || request == conn->first_parked;
         assert((request->state == REQUEST_PARKED) == is_parked && request->conn == conn);
         running += request->state == REQUEST_RUNNING;
         count++;
         last = request;
     }
-    assert(conn->last_request == last && conn->request_count == count);
+    assert(STAILQ_LAST(&conn->requests, request, of_conn) == last);
+    assert(conn->request_count == count);
     assert(conn->running == running && is_parked == (conn->first_parked != NULL));
 }
 
@@ -473,7 +470,7 @@ void runner_advance(struct conn *conn)
     answer_finished(conn);
     while (runner_can_advance(conn)) {
         struct request *request = conn->first_parked;
-        conn->first_parked = request->next;
+        conn->first_parked = STAILQ_NEXT(request, of_conn);
         start_held(request);
         recount(conn, request);
         answer_finished(conn);
@@ -489,13 +486,13 @@ void runner_advance(struct conn *conn)
 
 void runner_abandon(struct conn *conn)
 {
-    struct request *request, *next = conn->requests;
-    conn->requests = conn->last_request = conn->first_parked = NULL;
+    struct requests abandoned = STAILQ_HEAD_INITIALIZER(abandoned);
+    STAILQ_CONCAT(&abandoned, &conn->requests);
+    conn->first_parked = NULL;
     conn->request_count = 0;
     conn->request_bytes = conn->held_bytes = 0;
-    while ((request = next) != NULL) {
-        next = request->next;
-        request->next = NULL;
+    for (struct request *request; (request = STAILQ_FIRST(&abandoned)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&abandoned, of_conn);
         if (request->state == REQUEST_RUNNING) {
             enqueue(conn, request);
             reply_stream_resume(request);

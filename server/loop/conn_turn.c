@@ -80,6 +80,7 @@ void conn_open(struct worker *worker, struct transport *transport)
         .created_ms = worker_now(worker),
         .last_active_ms = worker_now(worker),
     };
+    STAILQ_INIT(&conn->requests);
     STAILQ_INIT(&conn->output);
     STAILQ_INIT(&conn->held);
     LIST_INSERT_HEAD(&worker->conns, conn, of_worker);
@@ -145,7 +146,7 @@ static void free_closed(struct conn *conn)
     client_memory_note(conn);
     if (conn->running > 0 || conn->is_undurable || conn->is_put_off || conn->is_ready)
         return;
-    assert(conn->requests == NULL && STAILQ_EMPTY(&conn->output) && conn->input == NULL);
+    assert(STAILQ_EMPTY(&conn->requests) && STAILQ_EMPTY(&conn->output) && conn->input == NULL);
     free(conn->refusal);
     multi_end(&conn->session);
     assert(conn->block_bytes == 0);
@@ -575,7 +576,8 @@ static bool is_over(const struct conn *conn)
         return false;
     if (!STAILQ_EMPTY(&conn->output))
         return conn->send_blocked && conn->input_ended;
-    return conn->session.close_after_reply || (conn->requests == NULL && !has_unparsed(conn));
+    return conn->session.close_after_reply ||
+           (STAILQ_EMPTY(&conn->requests) && !has_unparsed(conn));
 }
 
 unsigned conn_wants(const struct conn *conn)

@@ -52,7 +52,7 @@ struct conn {
     struct rdma_request *connecting; /* RDMA CONNECT under way, or NULL */
 
     /* the runner's queue: commands not yet answered, in order */
-    struct request *requests, *last_request;
+    STAILQ_HEAD(requests, request) requests;
     uint32_t request_count;
     struct request *first_parked; /* the first of them that has not started */
     uint32_t running;             /* of them: started and not finished */

@@ -284,7 +284,7 @@ fault("pushes-within-a-reply", "server/net/conn_output.c",
       by=["test_streamed_replies.py::test_pushes_do_not_come_in_between"])
 fault("part-before-its-turn", "server/exec/reply_stream.c",
       "parts of a reply leave before the replies of earlier commands",
-      ("bool is_first = conn->requests == request, is_short", "bool is_first = true, is_short"),
+      ("bool is_first = STAILQ_FIRST(&conn->requests) == request, is_short", "bool is_first = true, is_short"),
       by=["test_streamed_replies.py::test_replies_in_the_order_of_their_commands"])
 fault("never-hurried", "server/exec/reply_stream.c",
       "who waits for the key of a reply that rests waits for its client",

@@ -104,10 +104,10 @@ static void test_a_long_pop_ends_when_its_client_is_gone(void **state)
     struct peer *maker = connect_peer(fixture);
     add_sorted_set(fixture, maker, 40000);
     struct peer *gone = wait_there(fixture, "BZMPOP 0 1 k MIN COUNT 20000\r\n");
-    const struct request *request = conn_of(gone)->requests;
+    const struct request *request = STAILQ_FIRST(&conn_of(gone)->requests);
     say(fixture, maker, "RENAME big k\r\n", 0);
     while (request->fiber == NULL) { /* then it has removed some, and others have their turn */
-        assert_non_null(conn_of(gone)->requests);
+        assert_non_null(STAILQ_FIRST(&conn_of(gone)->requests));
         turn_all(fixture, 1);
     }
     conn_kill(conn_of(gone));
