@@ -58,13 +58,14 @@ static bool declare_queue(struct request *request, struct nested_calls *nested_c
 {
     struct store_request *store = &request->store;
     size_t most = watch_count(nested_calls->watch);
-    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next)
+    struct nested *nested;
+    TAILQ_FOREACH (nested, &nested_calls->list, link)
         most += call_most_keys(nested->call.command, nested->call.argc);
     if (!request_reserve_keys(request, most))
         return false;
     uint32_t count = watch_count(nested_calls->watch), db = request->call.session->db;
     watch_keys(nested_calls->watch, request->keys);
-    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
+    TAILQ_FOREACH (nested, &nested_calls->list, link) {
         struct call *call = &nested->call;
         const struct command *command = call->command;
         call->keys = &request->keys[count];
@@ -146,8 +147,9 @@ enum store_result cmd_exec(struct call *call)
         return result;
     struct nested_calls *nested_calls = call->nested_calls;
     resp_array(call->reply, nested_calls->count);
+    struct nested *nested;
     uint64_t place = 0;
-    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
+    TAILQ_FOREACH (nested, &nested_calls->list, link) {
         if (++place % LOOK_EVERY == 0)
             result = call_yield(call);
         if (result != STORE_OK)

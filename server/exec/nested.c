@@ -55,8 +55,10 @@ struct nested_calls_tally {
 struct nested_calls *nested_calls_new(void)
 {
     struct nested_calls *nested_calls = calloc(1, sizeof *nested_calls);
-    if (nested_calls != NULL)
-        resp_writer_init(&nested_calls->reply, 2);
+    if (nested_calls == NULL)
+        return NULL;
+    TAILQ_INIT(&nested_calls->list);
+    resp_writer_init(&nested_calls->reply, 2);
     return nested_calls;
 }
 
@@ -88,8 +90,8 @@ void nested_calls_free(struct nested_calls *nested_calls)
 {
     if (nested_calls == NULL)
         return;
-    for (struct nested *nested; (nested = nested_calls->first) != NULL;) {
-        nested_calls->first = nested->next;
+    for (struct nested *nested; (nested = TAILQ_FIRST(&nested_calls->list)) != NULL;) {
+        TAILQ_REMOVE(&nested_calls->list, nested, link);
         nested_free(nested);
     }
     drop_args(nested_calls);
@@ -122,16 +124,27 @@ static void copy_arguments(struct resp_slice *copies, size_t argc, const struct 
     }
 }
 
-static void insert_behind(struct nested_calls *nested_calls, struct nested *before,
-                          struct nested *nested)
+static void count(struct nested_calls *nested_calls, const struct nested *nested)
 {
-    struct nested **at = before == NULL ? &nested_calls->first : &before->next;
-    nested->next = *at;
-    *at = nested;
-    if (nested_calls->last == before)
-        nested_calls->last = nested;
     nested_calls->count++;
     nested_calls->bytes += nested->bytes;
+}
+
+/* The call after `before`; NULL: the first one. */
+static struct nested *call_after(const struct nested_calls *nested_calls,
+                                 const struct nested *before)
+{
+    return before == NULL ? TAILQ_FIRST(&nested_calls->list) : TAILQ_NEXT(before, link);
+}
+
+static void insert_after(struct nested_calls *nested_calls, struct nested *before,
+                         struct nested *nested)
+{
+    if (before == NULL)
+        TAILQ_INSERT_HEAD(&nested_calls->list, nested, link);
+    else
+        TAILQ_INSERT_AFTER(&nested_calls->list, before, nested, link);
+    count(nested_calls, nested);
 }
 
 struct nested *nested_calls_add(struct nested_calls *nested_calls, const struct command *command,
@@ -152,7 +165,8 @@ struct nested *nested_calls_add(struct nested_calls *nested_calls, const struct 
         copy_arguments(nested->argv, argc, argv);
     }
     nested->bytes = head + bytes;
-    insert_behind(nested_calls, nested_calls->last, nested);
+    TAILQ_INSERT_TAIL(&nested_calls->list, nested, link);
+    count(nested_calls, nested);
     return nested;
 }
 
@@ -191,9 +205,10 @@ void nested_calls_settle(struct nested_calls *nested_calls, struct call *outer)
     assert(outer->nested_calls == NULL);
     nested_calls->random = outer->random_seed;
     outer->nested_calls = nested_calls;
-    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next)
+    struct nested *nested;
+    TAILQ_FOREACH (nested, &nested_calls->list, link)
         settle(nested, outer);
-    nested_calls->next_deferred = nested_calls->first;
+    nested_calls->next_deferred = TAILQ_FIRST(&nested_calls->list);
 }
 
 /* ---- within the transaction ---- */
@@ -201,19 +216,18 @@ void nested_calls_settle(struct nested_calls *nested_calls, struct call *outer)
 /* Asserts that the list and its counters agree, and invariant 4's order. */
 static void nested_calls_check(const struct nested_calls *nested_calls)
 {
-    const struct nested *last = NULL;
-    uint32_t count = 0;
+    const struct nested *nested, *last = NULL;
+    uint32_t calls = 0;
     uint64_t bytes = 0;
-    for (const struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
+    TAILQ_FOREACH (nested, &nested_calls->list, link) {
         assert(last == NULL || nested->place == 0 || nested->place > last->place);
-        count++;
+        calls++;
         bytes += nested->bytes;
         last = nested;
     }
     for (const struct nested_args *args = nested_calls->args; args != NULL; args = args->next)
         bytes += args->bytes;
-    assert(last == nested_calls->last && count == nested_calls->count);
-    assert(bytes == nested_calls->bytes);
+    assert(calls == nested_calls->count && bytes == nested_calls->bytes);
 }
 
 void nested_calls_begin(struct call *outer)
@@ -251,13 +265,9 @@ static bool is_same_call(const struct call *call, const struct command *command,
     return is_same;
 }
 
-/* Drops the call after `last`; NULL: the first one. */
-static void drop_behind(struct nested_calls *nested_calls, struct nested *last)
+static void drop(struct nested_calls *nested_calls, struct nested *nested)
 {
-    struct nested **at = last == NULL ? &nested_calls->first : &last->next, *nested = *at;
-    *at = nested->next;
-    if (nested_calls->last == nested)
-        nested_calls->last = last;
+    TAILQ_REMOVE(&nested_calls->list, nested, link);
     nested_calls->count--;
     nested_calls->bytes -= nested->bytes;
     nested_calls->restarts += nested->call.progress != NULL || nested->kept != NULL;
@@ -267,8 +277,8 @@ static void drop_behind(struct nested_calls *nested_calls, struct nested *last)
 static void drop_all(struct nested_calls *nested_calls)
 {
     uint32_t restarts = nested_calls->restarts;
-    while (nested_calls->first != NULL)
-        drop_behind(nested_calls, NULL);
+    for (struct nested *nested; (nested = TAILQ_FIRST(&nested_calls->list)) != NULL;)
+        drop(nested_calls, nested);
     nested_calls->restarts = restarts;
 }
 
@@ -298,7 +308,8 @@ static void begin_anew(struct nested *nested)
 void nested_calls_begin_anew(struct nested_calls *nested_calls)
 {
     nested_calls->is_checked = false;
-    for (struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next) {
+    struct nested *nested;
+    TAILQ_FOREACH (nested, &nested_calls->list, link) {
         begin_anew(nested);
         nested->failure = STORE_OK;
         nested->has_run = nested->is_ended = false;
@@ -328,11 +339,10 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
                                  const struct resp_slice *argv)
 {
     struct nested_calls *nested_calls = outer->nested_calls;
-    struct nested *next =
-        nested_calls->passed == NULL ? nested_calls->first : nested_calls->passed->next;
+    struct nested *next = call_after(nested_calls, nested_calls->passed);
     uint64_t place = nested_calls->place++;
     if (next != NULL && next->place == place && !is_same_call(&next->call, command, argc, argv)) {
-        drop_behind(nested_calls, nested_calls->passed); /* another call than in the previous run */
+        drop(nested_calls, next); /* another call than in the previous run */
         next = NULL;
     }
     if (next == NULL || next->place != place) {
@@ -340,7 +350,7 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
         if (next == NULL)
             return NULL;
         next->place = place;
-        insert_behind(nested_calls, nested_calls->passed, next);
+        insert_after(nested_calls, nested_calls->passed, next);
         nested_calls->random = outer->random_seed + place; /* the same in every run */
         settle(next, outer);
     }
@@ -351,9 +361,8 @@ struct nested *nested_calls_call(struct call *outer, const struct command *comma
 
 void nested_calls_end(struct nested_calls *nested_calls)
 {
-    struct nested *left =
-        nested_calls->passed == NULL ? nested_calls->first : nested_calls->passed->next;
-    for (; left != NULL; left = left->next)
+    struct nested *left = call_after(nested_calls, nested_calls->passed);
+    for (; left != NULL; left = TAILQ_NEXT(left, link))
         left->has_run = false;
 }
 
@@ -414,10 +423,7 @@ void nested_calls_forget(struct nested_calls *nested_calls, bool refers)
     tally->nsec += nested->nsec;
     tally->hits += call->hits;
     tally->misses += call->misses;
-    *(nested_calls->before == NULL ? &nested_calls->first : &nested_calls->before->next) =
-        nested->next;
-    if (nested_calls->last == nested)
-        nested_calls->last = nested_calls->before;
+    TAILQ_REMOVE(&nested_calls->list, nested, link);
     nested_calls->count--;
     nested_calls->passed = nested_calls->before;
     nested_calls->bytes -= nested->bytes;
@@ -685,10 +691,10 @@ struct call *nested_calls_next_deferred(struct nested_calls *nested_calls)
 {
     struct nested *nested = nested_calls->defers ? nested_calls->next_deferred : NULL;
     while (nested != NULL && !nested->is_deferred)
-        nested = nested->next;
+        nested = TAILQ_NEXT(nested, link);
     if (nested == NULL)
         return NULL;
-    nested_calls->next_deferred = nested->next;
+    nested_calls->next_deferred = TAILQ_NEXT(nested, link);
     struct call *call = &nested->call;
     resp_truncate(&nested_calls->reply, 0);
     nested_calls->reply.version = call->session->resp_version;
@@ -747,7 +753,8 @@ void nested_calls_account(const struct nested_calls *nested_calls, struct worker
 {
     for (uint32_t i = 0; i < nested_calls->tally_count; i++)
         account_tally(&nested_calls->tallies[i], worker);
-    for (const struct nested *nested = nested_calls->first; nested != NULL; nested = nested->next)
+    const struct nested *nested;
+    TAILQ_FOREACH (nested, &nested_calls->list, link)
         if (nested->has_run)
             account_nested(nested, worker);
 }

@@ -20,6 +20,8 @@
 #ifndef VELLUM_NESTED_H
 #define VELLUM_NESTED_H
 
+#include <sys/queue.h>
+
 #include "server/base/input_buffer.h"
 #include "server/core/command.h"
 #include "server/core/errorstats.h"
@@ -32,7 +34,7 @@ struct watch;
 
 struct nested {
     struct call call; /* its outer call is call.outer */
-    struct nested *next;
+    TAILQ_ENTRY(nested) link;
     uint64_t place;             /* nested_calls_call: its number in the run */
     struct nested_args *args;   /* or NULL */
     struct input_buffer *block; /* the arguments lie in it; NULL: in this struct */
@@ -55,7 +57,7 @@ struct nested {
 };
 
 struct nested_calls {
-    struct nested *first, *last;
+    TAILQ_HEAD(, nested) list;
     uint32_t count;
     uint64_t bytes;           /* of all nested calls */
     uint64_t block_bytes;     /* EXEC: of these, in the connection's own input blocks */

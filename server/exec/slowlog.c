@@ -279,7 +279,8 @@ static void note_nested(const struct call *outer)
 {
     if (outer->nested_calls == NULL)
         return;
-    for (struct nested *each = outer->nested_calls->first; each != NULL; each = each->next) {
+    struct nested *each;
+    TAILQ_FOREACH (each, &outer->nested_calls->list, link) {
         note_nested(&each->call);
         if (each->has_run && each->slow_from != 0)
             note_call(&each->call, each->took_ns);
