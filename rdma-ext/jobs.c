@@ -26,13 +26,8 @@ void rdma_wake_helper(struct rdma_service *service)
 
 void rdma_submit_locked(struct rdma_service *service, struct rdma_job *job)
 {
-    assert(job->run != NULL && (service->jobs == NULL || service->last_job->next == NULL));
-    job->next = NULL;
-    if (service->jobs == NULL)
-        service->jobs = job;
-    else
-        service->last_job->next = job;
-    service->last_job = job;
+    assert(job->run != NULL && *service->jobs.stqh_last == NULL);
+    STAILQ_INSERT_TAIL(&service->jobs, job, link);
     rdma_wake_helper(service);
 }
 
@@ -46,9 +41,14 @@ void rdma_submit(struct rdma_service *service, struct rdma_job *job)
 void rdma_delay(struct rdma_service *service, struct rdma_job *job, uint64_t ns)
 {
     job->due_ns = rdma_clock_ns() + ns;
-    struct rdma_job **at = &service->delayed;
-    while (*at != NULL && (*at)->due_ns <= job->due_ns)
-        at = &(*at)->next;
-    job->next = *at;
-    *at = job;
+    struct rdma_job *at, *before = NULL;
+    STAILQ_FOREACH (at, &service->delayed, link) {
+        if (at->due_ns > job->due_ns)
+            break;
+        before = at;
+    }
+    if (before == NULL)
+        STAILQ_INSERT_HEAD(&service->delayed, job, link);
+    else
+        STAILQ_INSERT_AFTER(&service->delayed, before, job, link);
 }

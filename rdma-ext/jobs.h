@@ -5,12 +5,15 @@
 #define VELLUM_RDMA_JOBS_H
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct rdma_service;
 
+STAILQ_HEAD(rdma_jobs, rdma_job);
+
 struct rdma_job {
     void (*run)(struct rdma_service *service, struct rdma_job *job);
-    struct rdma_job *next;
+    STAILQ_ENTRY(rdma_job) link;
     uint64_t due_ns; /* 0: at once */
 };
 

@@ -35,9 +35,9 @@
 static struct rdma_job *next_job(struct rdma_service *service, bool *is_over)
 {
     pthread_mutex_lock(&service->lock);
-    struct rdma_job *job = service->jobs;
+    struct rdma_job *job = STAILQ_FIRST(&service->jobs);
     if (job != NULL)
-        service->jobs = job->next;
+        STAILQ_REMOVE_HEAD(&service->jobs, link);
     *is_over = service->is_stopping && service->resolving.channels == 0;
     pthread_mutex_unlock(&service->lock);
     return job;
@@ -46,8 +46,8 @@ static struct rdma_job *next_job(struct rdma_service *service, bool *is_over)
 static void run_due(struct rdma_service *service)
 {
     struct rdma_job *job;
-    while ((job = service->delayed) != NULL && job->due_ns <= rdma_clock_ns()) {
-        service->delayed = job->next;
+    while ((job = STAILQ_FIRST(&service->delayed)) != NULL && job->due_ns <= rdma_clock_ns()) {
+        STAILQ_REMOVE_HEAD(&service->delayed, link);
         job->run(service, job);
     }
 }
@@ -74,9 +74,10 @@ static void keep_looking(struct rdma_service *service)
 
 static int time_to_wait(const struct rdma_service *service)
 {
-    if (service->delayed == NULL)
+    const struct rdma_job *next = STAILQ_FIRST(&service->delayed);
+    if (next == NULL)
         return -1;
-    uint64_t now = rdma_clock_ns(), due = service->delayed->due_ns;
+    uint64_t now = rdma_clock_ns(), due = next->due_ns;
     return due <= now ? 0 : (int)((due - now) / 1000000 + 1);
 }
 
@@ -157,6 +158,8 @@ static struct rdma_service *new_service(struct rdma_devices *devices)
         return NULL;
     pthread_mutex_init(&service->lock, NULL);
     pthread_cond_init(&service->resolving.wake, NULL);
+    STAILQ_INIT(&service->jobs);
+    STAILQ_INIT(&service->delayed);
     service->devices = devices;
     service->is_gid_fixed = options->gid_index >= 0;
     service->pages_around = options->pages_around;

@@ -53,15 +53,15 @@ struct rdma_service {
 
     pthread_t helper;
     pthread_mutex_t lock; /* protects jobs, stopping, GIDs, the port, the list of workers */
-    struct rdma_job *jobs, *last_job;
+    struct rdma_jobs jobs;
     struct rdma_resolving resolving;
     bool is_stopping;
     int wake_fd;
 
     /* the helper thread's own */
-    struct rdma_job *delayed;
-    int error;       /* of the last failure to pin memory or create a queue */
-    bool has_warned; /* it has logged that error */
+    struct rdma_jobs delayed; /* the next one that is due first */
+    int error;                /* of the last failure to pin memory or create a queue */
+    bool has_warned;          /* it has logged that error */
 };
 
 /* Opens a device and starts its service. NULL: none is suitable, and `message` says why. */
