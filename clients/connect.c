@@ -37,8 +37,8 @@ struct vellum *vellum_new(const struct vellum_options *options)
         vellum->options.spin_us = VELLUM_USUAL_SPIN_US;
     vellum->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : -1;
     vellum->transport = options->path != NULL ? "unix" : "tcp";
-    vellum->splices_end = &vellum->splices;
-    vellum->intos_end = &vellum->intos;
+    STAILQ_INIT(&vellum->splices);
+    STAILQ_INIT(&vellum->intos);
     if (!has_failed)
         return vellum;
     vellum_free(vellum);
@@ -130,12 +130,10 @@ struct vellum *vellum_connect(const struct vellum_options *options)
 
 void vellum_close(struct vellum *vellum)
 {
-    for (struct vellum_splice *next, *splice = vellum->splices; splice != NULL; splice = next) {
-        next = splice->next;
+    for (struct vellum_splice *splice; (splice = STAILQ_FIRST(&vellum->splices)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&vellum->splices, link);
         free(splice);
     }
-    vellum->splices = NULL;
-    vellum->splices_end = &vellum->splices;
     vellum->spliced = 0;
     vellum->appended = vellum->answered = 0;
     vellum_into_forget(vellum);

@@ -30,7 +30,7 @@ size_t vellum_output_length(const struct vellum *vellum)
 
 bool vellum_has_output(const struct vellum *vellum)
 {
-    return vellum_output_length(vellum) > 0 || vellum->splices != NULL;
+    return vellum_output_length(vellum) > 0 || !STAILQ_EMPTY(&vellum->splices);
 }
 
 int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length)
@@ -52,7 +52,6 @@ int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
     *made = (struct vellum_splice){
         .kind = kind, .span = *span, .before = vellum_output_length(vellum) - vellum->spliced};
     vellum->spliced += made->before;
-    *vellum->splices_end = made;
-    vellum->splices_end = &made->next;
+    STAILQ_INSERT_TAIL(&vellum->splices, made, link);
     return REDIS_OK;
 }

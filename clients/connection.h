@@ -34,7 +34,7 @@ struct vellum_splice {
     enum vellum_splice_kind kind;
     struct vellum_span span;
     size_t before; /* bytes of the output buffer between the splice before and this one */
-    struct vellum_splice *next;
+    STAILQ_ENTRY(vellum_splice) link;
 };
 
 struct vellum_into; /* see get_into.c */
@@ -45,10 +45,10 @@ struct vellum {
     struct vellum_channel *channel; /* NULL: by TCP */
     const char *transport;
     int timeout_ms;
-    struct vellum_splice *splices, **splices_end;
+    STAILQ_HEAD(, vellum_splice) splices;
     size_t spliced;              /* bytes of the output buffer before the last splice */
     uint64_t appended, answered; /* number of commands, and of replies that were taken */
-    struct vellum_into *intos, **intos_end;
+    STAILQ_HEAD(, vellum_into) intos;
     LIST_HEAD(, vellum_memory) memories;
     bool has_slept; /* TCP may have shown that the server closed */
     char reason[RDMA_MESSAGE_MAX], error[RDMA_MESSAGE_MAX]; /* empty: none */

@@ -23,7 +23,7 @@
 enum into_state { INTO_HEAD, INTO_BODY, INTO_TAIL, INTO_WHOLE, INTO_OTHER };
 
 struct vellum_into {
-    struct vellum_into *next;
+    STAILQ_ENTRY(vellum_into) link;
     uint64_t turn; /* number of commands before it */
     struct vellum_span span;
     bool is_by_reply, is_granted;
@@ -96,10 +96,8 @@ static bool is_over(const struct vellum_into *into)
 
 static void drop_first(struct vellum *vellum)
 {
-    struct vellum_into *into = vellum->intos;
-    vellum->intos = into->next;
-    if (into->next == NULL)
-        vellum->intos_end = &vellum->intos;
+    struct vellum_into *into = STAILQ_FIRST(&vellum->intos);
+    STAILQ_REMOVE_HEAD(&vellum->intos, link);
     free(into);
 }
 
@@ -107,7 +105,7 @@ static void drop_first(struct vellum *vellum)
  * a value. */
 static int give_to_reader(struct vellum *vellum)
 {
-    struct vellum_into *into = vellum->intos;
+    struct vellum_into *into = STAILQ_FIRST(&vellum->intos);
     char text[HEAD_MAX];
     const char *bytes = into->head;
     size_t length = into->head_length;
@@ -125,12 +123,13 @@ static int give_to_reader(struct vellum *vellum)
 
 bool vellum_into_is_granted(const struct vellum *vellum)
 {
-    return vellum->intos != NULL && vellum->intos->is_granted;
+    const struct vellum_into *first = STAILQ_FIRST(&vellum->intos);
+    return first != NULL && first->is_granted;
 }
 
 int vellum_into_receive(struct vellum *vellum)
 {
-    struct vellum_into *into = vellum->intos;
+    struct vellum_into *into = STAILQ_FIRST(&vellum->intos);
     while (!is_over(into)) {
         struct rdma_place place;
         ssize_t got = read_some(into, vellum->channel);
@@ -152,13 +151,13 @@ int vellum_into_receive(struct vellum *vellum)
  * of the stream belongs to a later one. */
 bool vellum_into_is_due(const struct vellum *vellum)
 {
-    const struct vellum_into *into = vellum->intos;
+    const struct vellum_into *into = STAILQ_FIRST(&vellum->intos);
     return into->turn == vellum->answered && !into->is_by_reply;
 }
 
 bool vellum_into_begin(struct vellum *vellum)
 {
-    struct vellum_into *into = vellum->intos;
+    struct vellum_into *into = STAILQ_FIRST(&vellum->intos);
     if (!vellum_into_is_due(vellum) || !vellum_channel_grant(vellum->channel, &into->span))
         return false;
     into->is_granted = true;
@@ -182,7 +181,7 @@ static redisReply *integer_reply(uint64_t number)
 
 redisReply *vellum_answered(struct vellum *vellum, redisReply *reply)
 {
-    struct vellum_into *into = vellum->intos;
+    struct vellum_into *into = STAILQ_FIRST(&vellum->intos);
     if (reply == NULL || vellum->answered == vellum->appended)
         return reply;
     uint64_t turn = vellum->answered++;
@@ -212,8 +211,7 @@ static int append(struct vellum *vellum, const char *key, size_t key_length,
     *into = (struct vellum_into){.turn = vellum->appended,
                                  .span = *span,
                                  .is_by_reply = span->mr == NULL || span->length == 0};
-    *vellum->intos_end = into;
-    vellum->intos_end = &into->next;
+    STAILQ_INSERT_TAIL(&vellum->intos, into, link);
     if (into->is_by_reply)
         return vellum_append(vellum, "GET %b", key, key_length);
     if (vellum_splice(vellum, SPLICE_INTO, span) != REDIS_OK ||
@@ -233,6 +231,6 @@ int vellum_append_get_into(struct vellum *vellum, const char *key, size_t key_le
 
 void vellum_into_forget(struct vellum *vellum)
 {
-    while (vellum->intos != NULL)
+    while (!STAILQ_EMPTY(&vellum->intos))
         drop_first(vellum);
 }

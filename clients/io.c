@@ -47,9 +47,10 @@ static const char *closed_text(const struct vellum *vellum)
 static void drop_output(struct vellum *vellum, size_t sent)
 {
     sds output = vellum->tcp->obuf;
-    assert(vellum->splices == NULL || sent <= vellum->splices->before); /* sending stops there */
-    if (vellum->splices != NULL) {
-        vellum->splices->before -= sent;
+    struct vellum_splice *first = STAILQ_FIRST(&vellum->splices);
+    assert(first == NULL || sent <= first->before); /* sending stops there */
+    if (first != NULL) {
+        first->before -= sent;
         vellum->spliced -= sent;
     }
     if (sent == sdslen(output))
@@ -67,7 +68,7 @@ static bool is_due(const struct vellum *vellum, const struct vellum_splice *spli
 
 bool vellum_can_send(const struct vellum *vellum)
 {
-    const struct vellum_splice *first = vellum->splices;
+    const struct vellum_splice *first = STAILQ_FIRST(&vellum->splices);
     return vellum_has_output(vellum) &&
            (first == NULL || first->before > 0 || is_due(vellum, first));
 }
@@ -76,14 +77,12 @@ bool vellum_can_send(const struct vellum *vellum)
  * first, or there is no room now. */
 static bool send_splice(struct vellum *vellum)
 {
-    struct vellum_splice *splice = vellum->splices;
+    struct vellum_splice *splice = STAILQ_FIRST(&vellum->splices);
     if (!is_due(vellum, splice) ||
         (splice->kind == SPLICE_PULL && !vellum_channel_pull(vellum->channel, &splice->span)) ||
         (splice->kind == SPLICE_INTO && !vellum_into_begin(vellum)))
         return false;
-    vellum->splices = splice->next;
-    if (splice->next == NULL)
-        vellum->splices_end = &vellum->splices;
+    STAILQ_REMOVE_HEAD(&vellum->splices, link);
     free(splice);
     return true;
 }
@@ -91,15 +90,15 @@ static bool send_splice(struct vellum *vellum)
 static int send_output(struct vellum *vellum, int flags)
 {
     while (vellum_has_output(vellum)) {
-        size_t len =
-            vellum->splices != NULL ? vellum->splices->before : vellum_output_length(vellum);
+        const struct vellum_splice *first = STAILQ_FIRST(&vellum->splices);
+        size_t len = first != NULL ? first->before : vellum_output_length(vellum);
         ssize_t sent = len > 0 ? write_bytes(vellum, vellum->tcp->obuf, len, flags) : 0;
         if (sent < 0) {
             vellum_fail(vellum, closed_text(vellum));
             return REDIS_ERR;
         }
         drop_output(vellum, (size_t)sent);
-        if ((size_t)sent < len || vellum->splices == NULL || !send_splice(vellum))
+        if ((size_t)sent < len || first == NULL || !send_splice(vellum))
             break;
     }
     return REDIS_OK;

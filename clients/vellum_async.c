@@ -34,7 +34,7 @@
 enum state { DIALLING, LOGGING_IN, LOOKING, ASKING, OPEN, PAUSING };
 
 struct call {
-    struct call *next;
+    STAILQ_ENTRY(call) link;
     vellum_reply_fn *fn;
     void *data;
     uint32_t replies; /* still to come */
@@ -50,7 +50,7 @@ struct vellum_async {
     struct event *readable, *writable, *channel_readable;
     struct event *turn; /* serve() is called by the loop, at once or after a pause */
     struct vellum_channel *asked;
-    struct call *calls, **calls_end;
+    STAILQ_HEAD(calls, call) calls;
     sds early;
     uint64_t moved_us, deadline_us; /* 0: none */
     long long subscriptions, shard_subscriptions;
@@ -112,12 +112,10 @@ static void call_back(struct vellum_async *async, vellum_reply_fn *fn, redisRepl
 /* Fails the calls whose replies will not arrive. */
 static void fail_calls(struct vellum_async *async)
 {
-    struct call *calls = async->calls;
-    async->calls = NULL;
-    async->calls_end = &async->calls;
-    while (calls != NULL) {
-        struct call *call = calls;
-        calls = call->next;
+    struct calls failed = STAILQ_HEAD_INITIALIZER(failed);
+    STAILQ_CONCAT(&failed, &async->calls); /* callbacks may give new commands */
+    for (struct call *call; (call = STAILQ_FIRST(&failed)) != NULL;) {
+        STAILQ_REMOVE_HEAD(&failed, link);
         call_back(async, call->fn, NULL, call->data);
         free(call);
     }
@@ -346,7 +344,7 @@ static void count_subscriptions(struct vellum_async *async, const redisReply *re
 
 static void take_reply(struct vellum_async *async, redisReply *reply)
 {
-    struct call *call = async->calls;
+    struct call *call = STAILQ_FIRST(&async->calls);
     if (call == NULL || is_message(async, reply)) {
         async->depth++;
         if (async->events.message != NULL)
@@ -360,9 +358,7 @@ static void take_reply(struct vellum_async *async, redisReply *reply)
         count_subscriptions(async, reply);
     /* A single error answers all channels of a command. */
     if (reply->type == REDIS_REPLY_ERROR || --call->replies == 0) {
-        async->calls = call->next;
-        if (async->calls == NULL)
-            async->calls_end = &async->calls;
+        STAILQ_REMOVE_HEAD(&async->calls, link);
         free(call);
     }
     call_back(async, fn, reply, data);
@@ -389,7 +385,7 @@ static bool take(struct vellum_async *async, redisReply *reply)
 /* Over a channel, replies are polled for a moment before the loop may sleep. */
 static bool spins(const struct vellum_async *async)
 {
-    return async->vellum->channel != NULL && async->calls != NULL &&
+    return async->vellum->channel != NULL && !STAILQ_EMPTY(&async->calls) &&
            clock_us() - async->moved_us < async->vellum->options.spin_us;
 }
 
@@ -440,7 +436,7 @@ static bool go_on(struct vellum_async *async, short what)
 
 static bool should_end(const struct vellum_async *async)
 {
-    return async->is_over || (async->is_ending && async->calls == NULL);
+    return async->is_over || (async->is_ending && STAILQ_EMPTY(&async->calls));
 }
 
 static void serve(evutil_socket_t fd, short what, void *arg)
@@ -475,7 +471,7 @@ struct vellum_async *vellum_async_connect(struct event_base *base,
     async->base = base;
     async->data = data;
     async->events = *events;
-    async->calls_end = &async->calls;
+    STAILQ_INIT(&async->calls);
     async->state = PAUSING; /* the loop's first turn dials */
     async->vellum = vellum_new(options);
     async->turn = event_new(base, -1, 0, serve, async);
@@ -521,8 +517,7 @@ static int add_call(struct vellum_async *async, struct call *call, int status)
         free(call);
         return REDIS_ERR;
     }
-    *async->calls_end = call;
-    async->calls_end = &call->next;
+    STAILQ_INSERT_TAIL(&async->calls, call, link);
     if (async->state == OPEN)
         take_turn(async);
     return REDIS_OK;
