@@ -131,7 +131,7 @@ struct config {
 
     char *file;                     /* absolute path of the configuration file, or NULL */
     struct command_rename *renames; /* rename-command, for command_index_build */
-    size_t rename_count;
+    size_t rename_count, rename_capacity;
     struct config_note *notes;
 };
 

@@ -16,6 +16,7 @@
 #include "server/base/version.h"
 #include "server/config/config_directive.h"
 #include "server/config/config_words.h"
+#include "storage/base/array.h"
 
 #define INCLUDE_DEPTH_MAX 16
 
@@ -89,13 +90,11 @@ static bool add_rename(struct reader *reader, const char *from, const char *to)
     struct config *config = reader->config;
     if (strlen(to) > COMMAND_NAME_MAX)
         return fail(reader, "the new name of the command is too long");
-    struct command_rename *grown =
-        realloc(config->renames, (config->rename_count + 1) * sizeof *grown);
-    if (grown == NULL)
+    if (!array_reserve(&config->renames, &config->rename_capacity, config->rename_count + 1,
+                       sizeof *config->renames))
         return fail(reader, "out of memory");
-    config->renames = grown;
     struct command_rename rename = {.from = lower_copy(from), .to = lower_copy(to)};
-    grown[config->rename_count++] = rename;
+    config->renames[config->rename_count++] = rename;
     return (rename.from != NULL && rename.to != NULL) || fail(reader, "out of memory");
 }
 

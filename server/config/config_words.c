@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/base/array.h"
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -62,12 +64,10 @@ static const char *read_word(const char *at, char *word, bool *has_zero)
 
 static bool add_word(struct config_words *words, const char *word)
 {
-    char **grown = realloc(words->words, (words->count + 1) * sizeof *grown);
-    if (grown == NULL)
+    if (!array_reserve(&words->words, &words->capacity, words->count + 1, sizeof *words->words))
         return false;
-    words->words = grown;
-    grown[words->count] = strdup(word);
-    if (grown[words->count] == NULL)
+    words->words[words->count] = strdup(word);
+    if (words->words[words->count] == NULL)
         return false;
     words->count++;
     return true;

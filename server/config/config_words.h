@@ -9,7 +9,7 @@
 
 /* The words of a line, which may be quoted with "..." (escapes \n \r \t \a \b \xHH) or '...'. */
 struct config_words {
-    size_t count;
+    size_t count, capacity;
     char **words;
     bool has_zero; /* a word contains a zero byte, \x00, and ends there: to be refused */
 };

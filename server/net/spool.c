@@ -8,6 +8,7 @@
 #include "server/net/conn.h"
 #include "server/config/log.h"
 #include "server/net/transport.h"
+#include "storage/base/array.h"
 #include "storage/base/queue.h"
 
 #define PIECE STORE_READER_PIECE
@@ -193,11 +194,8 @@ char *spool_room(struct spool *spool, size_t *size)
         move_to_front(spool);
     if (spool->tail_end == spool->tail_capacity) {
         size_t capacity = spool->tail_capacity > 0 ? 2 * spool->tail_capacity : TAIL_LEAST;
-        char *tail = realloc(spool->tail, capacity);
-        if (tail == NULL)
+        if (!array_reserve(&spool->tail, &spool->tail_capacity, capacity, 1))
             return NULL;
-        spool->tail = tail;
-        spool->tail_capacity = capacity;
     }
     *size = spool->tail_capacity - spool->tail_end;
     return spool->tail + spool->tail_end;
