@@ -2,8 +2,9 @@
  * SINTER, SUNION, SDIFF, their STORE forms, and SINTERCARD.
  *
  * All walk some of the sets member by member and look each member up in others: the smallest set
- * in all others (SINTER), the first in all others (SDIFF), each in those before it (SUNION). Large
- * sets are all ordered by the same hash, so these look-ups access their pages in order, too.
+ * in all others (SINTER), the first in all others (SDIFF), each in those before it (SUNION; of many
+ * sets, in those that may have it by an index of all members: source_index.h). Large sets are all
+ * ordered by the same hash, so these look-ups access their pages in order, too.
  * Results are collected in steps. A result to be stored is written when it is complete, or, if it
  * is long, to a bulk load meanwhile.
  *
@@ -18,12 +19,15 @@
 #include <string.h>
 
 #include "server/exec/collector.h"
+#include "server/exec/long_run.h"
+#include "server/types/member_tree.h"
 #include "server/types/set.h"
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
 #define SORTED_MAX 65536 /* members of all sources; more are never sorted */
+#define FEW_SOURCES 4    /* a member is looked up in all of them */
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 
@@ -36,6 +40,7 @@ struct algebra {
     bool is_stored, is_counted; /* collects members to store, or nothing; else a reply */
     bool is_sorted;             /* collects members to sort, then a reply */
     bool has_missing;
+    bool are_kept; /* packed sets were copied, so that others may have their turns */
     struct collector *collector;
 };
 
@@ -54,21 +59,65 @@ static enum store_result other_has(struct algebra *algebra, uint32_t index, stru
     return set_has(algebra->call, other, name, found);
 }
 
-static enum store_result belongs(struct algebra *algebra, struct resp_slice name, bool *yes)
+/* Others have their turns between many look-ups of one member, if *name outlives that. */
+static bool may_yield(const struct algebra *algebra, struct resp_slice *name)
 {
-    uint32_t source = algebra->collector->source;
-    uint32_t end = algebra->operation == UNION ? source : algebra->count;
-    uint32_t begin = algebra->operation == UNION ? 0 : source + 1;
-    bool wanted = algebra->operation == INTERSECTION;
+    const struct members *source = &algebra->sets[algebra->collector->source];
+    if (!algebra->are_kept || algebra->count <= YIELD_EVERY)
+        return false;
+    if (source->tree == NULL)
+        return true;
+    char *copy = store_alloc(algebra->call->txn, name->len + 1);
+    if (copy == NULL)
+        return false;
+    *name = (struct resp_slice){memcpy(copy, name->data, name->len), name->len};
+    return true;
+}
+
+/* Looks the member up in the sets from `begin` to `end`, as long as it is `wanted` in each. */
+static enum store_result look_up(struct algebra *algebra, struct resp_slice *name, uint32_t begin,
+                                 uint32_t end, bool wanted, bool *yes)
+{
+    bool yields = may_yield(algebra, name);
+    enum store_result result = STORE_OK;
     *yes = true;
-    for (uint32_t i = begin; i < end && *yes; i++) {
+    for (uint32_t i = begin; i < end && *yes && result == STORE_OK; i++) {
+        bool found;
+        result = other_has(algebra, i, *name, &found);
+        *yes = result != STORE_OK || found == wanted;
+        if (result == STORE_OK && yields)
+            result = call_yield_at(algebra->call, i);
+    }
+    return result;
+}
+
+/* Whether none of the earlier sets that may have the member has it. */
+static enum store_result is_first(struct algebra *algebra, struct resp_slice name, bool *yes)
+{
+    const struct collector *collector = algebra->collector;
+    struct source_walk walk =
+        source_walk_begin(collector->sources, member_hash(algebra->call, name));
+    *yes = true;
+    for (uint32_t i; *yes && (i = source_walk_next(&walk)) < collector->source;) {
         bool found;
         enum store_result result = other_has(algebra, i, name, &found);
         if (result != STORE_OK)
             return result;
-        *yes = found == wanted;
+        *yes = !found;
     }
     return STORE_OK;
+}
+
+/* *name may be moved to where it remains valid. */
+static enum store_result belongs(struct algebra *algebra, struct resp_slice *name, bool *yes)
+{
+    uint32_t source = algebra->collector->source;
+    bool wanted = algebra->operation == INTERSECTION;
+    if (algebra->operation != UNION)
+        return look_up(algebra, name, source + 1, algebra->count, wanted, yes);
+    if (algebra->collector->sources != NULL)
+        return is_first(algebra, *name, yes);
+    return look_up(algebra, name, 0, source, false, yes);
 }
 
 static enum store_result visit(void *arg, struct resp_slice name, struct resp_slice value)
@@ -79,7 +128,7 @@ static enum store_result visit(void *arg, struct resp_slice name, struct resp_sl
     (void)value;
     if (algebra->is_counted && collector->count == algebra->limit)
         return STORE_ABSENT;
-    enum store_result result = belongs(algebra, name, &yes);
+    enum store_result result = belongs(algebra, &name, &yes);
     if (result != STORE_OK || !yes)
         return result;
     collector->count++;
@@ -105,6 +154,10 @@ static enum store_result walk(struct algebra *algebra)
         if (result != STORE_OK)
             return result;
         collector_next_source(collector);
+        if (algebra->are_kept && collector->source < sources)
+            result = members_between_sources(algebra->call, collector, algebra->count);
+        if (result != STORE_OK)
+            return result;
     }
     return STORE_OK;
 }
@@ -133,6 +186,11 @@ static bool is_of_integers(const struct algebra *algebra)
     return members <= SORTED_MAX;
 }
 
+static enum store_result keep(struct algebra *algebra, uint32_t i)
+{
+    return members_keep(algebra->call, &algebra->sets[i]);
+}
+
 /* Finds the sets at the keys from `first` on. */
 static enum store_result find_sets(struct algebra *algebra, uint32_t first)
 {
@@ -143,16 +201,21 @@ static enum store_result find_sets(struct algebra *algebra, uint32_t first)
     if (algebra->sets == NULL)
         return STORE_NO_MEMORY;
     enum store_result result = STORE_OK;
-    bool has_tree = false;
-    for (uint32_t i = 0; i < algebra->count; i++) {
+    bool has_tree = false, are_many = algebra->count > FEW_SOURCES;
+    for (uint32_t i = 0; i < algebra->count && result == STORE_OK; i++) {
         result = set_find(call, &call->keys[first + i], &algebra->sets[i]);
+        if (result == STORE_OK && are_many)
+            result = keep(algebra, i);
+        if (result == STORE_OK && are_many)
+            result = call_yield_at(call, i);
         if (result != STORE_OK)
             return result;
         algebra->has_missing |= !algebra->sets[i].exists;
         has_tree = has_tree || algebra->sets[i].tree != NULL;
     }
-    for (uint32_t i = 0; has_tree && i < algebra->count && result == STORE_OK; i++)
-        result = members_keep(call, &algebra->sets[i]);
+    for (uint32_t i = 0; has_tree && !are_many && i < algebra->count && result == STORE_OK; i++)
+        result = keep(algebra, i);
+    algebra->are_kept = has_tree || are_many;
     if (result != STORE_OK)
         return result;
     if (algebra->operation == INTERSECTION)
@@ -213,7 +276,10 @@ static enum store_result compute(struct algebra *algebra, uint32_t first)
     if (collector == NULL)
         return STORE_NO_MEMORY;
     collector->is_tail = !algebra->is_stored && !algebra->is_sorted;
-    if (algebra->is_stored)
+    if (algebra->operation == UNION && algebra->count > FEW_SOURCES)
+        result =
+            members_index(call, collector, algebra->sets, sizeof *algebra->sets, algebra->count);
+    if (result == STORE_OK && algebra->is_stored)
         result = collector_build(call, collector, call->keys, 1, false, fill);
     if (result == STORE_OK)
         result = walk(algebra);

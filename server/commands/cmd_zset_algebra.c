@@ -4,7 +4,8 @@
  *
  * As in cmd_set_algebra.c, some sources are walked member by member and each member is looked up
  * in others: the smallest source in all others (ZINTER), the first in all others (ZDIFF), each in
- * all others (ZUNION), where a member belongs to the first source that has it. Walks and look-ups
+ * all others (ZUNION; of many sources, in those that may have it by an index of all members), where
+ * a member belongs to the first source that has it. Walks and look-ups
  * follow the order of the members' hashes. Results are collected in steps and sorted at the end;
  * to be stored, they may go to a bulk load as there.
  */
@@ -17,6 +18,7 @@
 
 #include "server/commands/commands.h"
 #include "server/commands/cmd_zset.h"
+#include "server/types/member_tree.h"
 #include "server/types/set.h"
 #include "server/types/zset_order.h"
 #include "server/exec/keyspace.h"
@@ -24,6 +26,7 @@
 #include "server/core/call.h"
 
 #define SORTED_RUN 1024 /* pairs sorted at once */
+#define FEW_SOURCES 4   /* a member is looked up in all of them */
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 enum aggregate { AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
@@ -44,6 +47,7 @@ struct algebra {
     uint64_t limit; /* ZINTERCARD: stop at this count */
     uint32_t count;
     struct source *sources; /* ascending by size, except for differences */
+    bool are_kept;          /* packed ones were copied, so that others may have their turns */
     struct collector *collector;
 };
 
@@ -202,20 +206,49 @@ static enum store_result look_up(struct algebra *algebra, uint32_t index, struct
     return result == STORE_OK && *found ? weighted(other, value, score) : result;
 }
 
-/* *yes: the member belongs to the result, and *score combines all sources. */
-static enum store_result judge(struct algebra *algebra, struct resp_slice name,
-                               struct resp_slice value, double *score, bool *yes)
+/* Others have their turns between many look-ups of one member, if its name and value outlive that.
+ */
+static bool may_yield(const struct algebra *algebra, struct resp_slice *name,
+                      struct resp_slice *value)
+{
+    const struct source *walked = &algebra->sources[algebra->collector->source];
+    if (!algebra->are_kept || algebra->count <= YIELD_EVERY)
+        return false;
+    if (walked->members.tree == NULL)
+        return true;
+    char *copy = store_alloc(algebra->call->txn, name->len + value->len + 1);
+    if (copy == NULL)
+        return false;
+    *name = (struct resp_slice){memcpy(copy, name->data, name->len), name->len};
+    *value = (struct resp_slice){memcpy(copy + name->len, value->data, value->len), value->len};
+    return true;
+}
+
+/* The sources that may have the member. */
+static struct source_walk candidates(const struct algebra *algebra, struct resp_slice name)
+{
+    const struct source_index *index = algebra->collector->sources;
+    return source_walk_begin(index, index == NULL ? 0 : member_hash(algebra->call, name));
+}
+
+/* *yes: the pair's member, found in the current source with `value`, belongs to the result, and the
+ * pair's score combines all sources. The member may be moved to where it remains valid. */
+static enum store_result judge(struct algebra *algebra, struct resp_slice value,
+                               struct zset_pair *pair, bool *yes)
 {
     uint32_t walked = algebra->collector->source;
-    enum store_result result = weighted(&algebra->sources[walked], value, score);
-    *score = zero_if_nan(*score);
+    struct source_walk walk = candidates(algebra, pair->member);
+    bool yields = may_yield(algebra, &pair->member, &value);
+    enum store_result result = weighted(&algebra->sources[walked], value, &pair->score);
+    pair->score = zero_if_nan(pair->score);
     *yes = true;
-    for (uint32_t i = 0; i < algebra->count && *yes && result == STORE_OK; i++) {
+    for (uint32_t i;
+         *yes && result == STORE_OK && (i = source_walk_next(&walk)) < algebra->count;) {
         double other;
         bool found;
         if (i == walked)
             continue;
-        result = look_up(algebra, i, name, value, &other, &found);
+        result = look_up(algebra, i, pair->member, value, &other, &found);
         if (result != STORE_OK)
             return result;
         if (algebra->operation == DIFFERENCE)
@@ -225,7 +258,9 @@ static enum store_result judge(struct algebra *algebra, struct resp_slice name,
         else
             *yes = found;
         if (found && algebra->operation != DIFFERENCE)
-            *score = combine(algebra, *score, other);
+            pair->score = combine(algebra, pair->score, other);
+        if (yields)
+            result = call_yield_at(algebra->call, i);
     }
     return result;
 }
@@ -237,7 +272,7 @@ static enum store_result visit(void *arg, struct resp_slice name, struct resp_sl
     bool yes;
     if (algebra->is_counted && algebra->collector->count == algebra->limit)
         return STORE_ABSENT;
-    enum store_result result = judge(algebra, name, value, &pair.score, &yes);
+    enum store_result result = judge(algebra, value, &pair, &yes);
     if (result != STORE_OK || !yes)
         return result;
     if (!algebra->is_counted)
@@ -257,6 +292,10 @@ static enum store_result walk(struct algebra *algebra)
         if (result != STORE_OK)
             return result;
         collector_next_source(collector);
+        if (algebra->are_kept && collector->source < walks)
+            result = members_between_sources(algebra->call, collector, algebra->count);
+        if (result != STORE_OK)
+            return result;
     }
     return STORE_OK;
 }
@@ -310,6 +349,11 @@ static bool read_count(struct algebra *algebra)
     return true;
 }
 
+static enum store_result keep(struct algebra *algebra, uint32_t i)
+{
+    return members_keep(algebra->call, &algebra->sources[i].members);
+}
+
 /* Finds the sources at the keys. */
 static enum store_result find_sources(struct algebra *algebra)
 {
@@ -320,14 +364,19 @@ static enum store_result find_sources(struct algebra *algebra)
     if (algebra->sources == NULL)
         return STORE_NO_MEMORY;
     enum store_result result = STORE_OK;
-    bool has_tree = false;
+    bool has_tree = false, are_many = algebra->count > FEW_SOURCES;
     for (uint32_t i = 0; i < algebra->count && result == STORE_OK; i++) {
         algebra->sources[i] = (struct source){.weight = 1, .position = i};
         result = find_source(call, &keys[i], &algebra->sources[i]);
         has_tree = has_tree || algebra->sources[i].members.tree != NULL;
+        if (result == STORE_OK && are_many)
+            result = keep(algebra, i);
+        if (result == STORE_OK && are_many)
+            result = call_yield_at(call, i);
     }
-    for (uint32_t i = 0; has_tree && i < algebra->count && result == STORE_OK; i++)
-        result = members_keep(call, &algebra->sources[i].members);
+    algebra->are_kept = has_tree || are_many;
+    for (uint32_t i = 0; has_tree && !are_many && i < algebra->count && result == STORE_OK; i++)
+        result = keep(algebra, i);
     return result;
 }
 
@@ -414,7 +463,10 @@ static enum store_result compute(struct algebra *algebra)
     algebra->collector = collector_get(algebra->call);
     if (algebra->collector == NULL)
         return STORE_NO_MEMORY;
-    if (algebra->is_stored)
+    if (algebra->operation == UNION && algebra->count > FEW_SOURCES)
+        result = members_index(algebra->call, algebra->collector, &algebra->sources->members,
+                               sizeof *algebra->sources, algebra->count);
+    if (result == STORE_OK && algebra->is_stored)
         result = zset_build(algebra->call, algebra->collector);
     return result == STORE_OK ? walk(algebra) : result;
 }
@@ -500,6 +552,7 @@ static enum store_result reply_pairs(struct algebra *algebra)
     struct collector *collector = algebra->collector;
     struct resp_writer *out = &collector->reordered;
     enum zset_form form = zset_form(call, algebra->with_scores);
+    size_t enough = COLLECT_STEP_BYTES + sizeof(uint64_t) * algebra->count; /* see members.h */
     enum store_result result = sort_places(call, collector);
     for (size_t begun = out->len; result == STORE_OK && collector->at < collector->count;) {
         size_t at = collector->ranks[collector->at++];
@@ -509,7 +562,7 @@ static enum store_result reply_pairs(struct algebra *algebra)
         resp_bulk(out, pair.member.data, pair.member.len);
         if (form != ZSET_MEMBERS)
             resp_double(out, pair.score);
-        if (out->len - begun >= COLLECT_STEP_BYTES && !collector->is_nested)
+        if (out->len - begun >= enough && !collector->is_nested)
             return reply_spill_step(call, &collector->spill, out);
         result = call_yield_at(call, collector->at);
     }

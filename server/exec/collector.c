@@ -43,7 +43,7 @@ bool collected_set(struct collected *collected, uint64_t bytes)
 static uint64_t held_bytes(const struct collector *collector)
 {
     return collector->out.capacity + collector->reordered.capacity + collector->rank_bytes +
-           collector->order.capacity * sizeof *collector->order.places;
+           collector->source_bytes + collector->order.capacity * sizeof *collector->order.places;
 }
 
 static size_t step_bytes(const struct collector *collector)
@@ -94,6 +94,22 @@ void collector_next_source(struct collector *collector)
     collector->order = (struct collector_order){.places = NULL};
 }
 
+bool collector_new_index(struct collector *collector, uint64_t members)
+{
+    uint64_t bytes = source_index_bytes(members);
+    assert(collector->sources == NULL);
+    if (bytes == 0)
+        return false;
+    collector->source_bytes = bytes;
+    if (collected_set(&collector->collected, held_bytes(collector)))
+        collector->sources = source_index_new(members);
+    if (collector->sources != NULL)
+        return true;
+    collector->source_bytes = 0;
+    (void)collected_set(&collector->collected, held_bytes(collector));
+    return false;
+}
+
 static void collector_free(void *progress)
 {
     struct collector *collector = progress;
@@ -104,6 +120,7 @@ static void collector_free(void *progress)
     free(collector->ranks);
     free(collector->spare);
     free(collector->order.places);
+    source_index_free(collector->sources);
     if (collector->build.bulk_load != NULL)
         store_bulk_load_end(collector->build.bulk_load);
     free(collector);

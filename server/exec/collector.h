@@ -11,6 +11,7 @@
 #include "server/exec/reply_spill.h"
 #include "server/core/command.h"
 #include "server/base/rng.h"
+#include "server/exec/source_index.h"
 
 #define COLLECT_STEP_ENTRIES 1024
 #define COLLECT_STEP_BYTES (64 * 1024)
@@ -57,7 +58,10 @@ struct collector {
     uint64_t *spare;     /* of the same size, while `ranks` are being sorted; owned */
     uint64_t width;      /* of the sorted runs in `ranks`; 0: none */
     struct collector_order order;
-    struct resp_writer out; /* in the protocol of the reply, or the command's own form */
+    struct source_index *sources; /* of set algebra; owned; NULL: none */
+    uint64_t source_bytes;        /* its memory */
+    bool is_indexed;              /* it is complete, or there is no memory for it */
+    struct resp_writer out;       /* in the protocol of the reply, or the command's own form */
     struct collected collected;
     struct reply_spill spill;     /* output before `out`, or before `reordered` */
     struct resp_writer reordered; /* for commands that reply in another order than they read */
@@ -91,6 +95,9 @@ STORE_MUST_CHECK enum store_result collector_pick(struct call *call, struct coll
 
 /* Moves on to the next source key. */
 void collector_next_source(struct collector *collector);
+
+/* Makes an index of the sources, which have so many members. False: there is no memory for it. */
+bool collector_new_index(struct collector *collector, uint64_t members);
 
 /* For a command that stores a collection too large to be kept in memory. When `out` holds
  * enough, or the rest of the entries, `fill` adds it to a bulk load, the step is committed, and

@@ -454,6 +454,71 @@ enum store_result members_each(struct call *call, struct members *members,
         each_in_tree(call, members, collector, members_count(members), with_values, visit, arg));
 }
 
+/* ---- the index of many sources ---- */
+
+struct indexing {
+    struct call *call;
+    struct source_index *index;
+    uint32_t source;
+};
+
+static enum store_result add_to_index(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    const struct indexing *indexing = arg;
+    (void)value;
+    source_index_add(indexing->index, member_hash(indexing->call, name), indexing->source);
+    return STORE_OK;
+}
+
+static struct members *source_at(struct members *first, size_t stride, uint32_t i)
+{
+    return (struct members *)((char *)first + i * stride);
+}
+
+static bool begin_index(struct collector *collector, struct members *first, size_t stride,
+                        uint32_t count)
+{
+    uint64_t members = 0;
+    for (uint32_t i = 0; i < count; i++)
+        members += members_count(source_at(first, stride, i));
+    return collector_new_index(collector, members);
+}
+
+enum store_result members_index(struct call *call, struct collector *collector,
+                                struct members *first, size_t stride, uint32_t count)
+{
+    struct indexing indexing = {.call = call};
+    if (collector->is_indexed)
+        return STORE_OK;
+    if (collector->sources == NULL && !begin_index(collector, first, stride, count)) {
+        collector->is_indexed = true;
+        return STORE_OK;
+    }
+    indexing.index = collector->sources;
+    while (collector->source < count) {
+        indexing.source = count - 1 - collector->source;
+        enum store_result result = members_each(call, source_at(first, stride, indexing.source),
+                                                collector, false, add_to_index, &indexing);
+        if (result != STORE_OK)
+            return result;
+        collector_next_source(collector);
+        result = call_yield(call);
+        if (result != STORE_OK)
+            return result;
+    }
+    collector->source = 0;
+    collector->is_indexed = true;
+    return STORE_OK;
+}
+
+enum store_result members_between_sources(struct call *call, struct collector *collector,
+                                          uint32_t sources)
+{
+    if (collector->out.len >= collector->step_end + sizeof(uint64_t) * sources)
+        return collector_step(call, collector);
+    return call_yield(call);
+}
+
 /* ---- random members ---- */
 
 struct picking {

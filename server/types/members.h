@@ -106,6 +106,19 @@ STORE_MUST_CHECK enum store_result members_each(struct call *call, struct member
                                                 struct collector *collector, bool with_values,
                                                 member_visit *visit, void *arg);
 
+/* Makes collector->sources the index of so many sources, each at the start of `stride` bytes from
+ * `first` on; without memory there is none. In steps; packed ones must have been kept. To be called
+ * in each run before collector->source and collector->at are used. */
+STORE_MUST_CHECK enum store_result members_index(struct call *call, struct collector *collector,
+                                                 struct members *first, size_t stride,
+                                                 uint32_t count);
+
+/* Between two of `sources` sources that can be walked without ending a step: others have their
+ * turn, and a full step is ended. Since each step finds all sources anew, it may be the larger the
+ * more there are. */
+STORE_MUST_CHECK enum store_result
+members_between_sources(struct call *call, struct collector *collector, uint32_t sources);
+
 /* With repetitions the count may be so large that a streamed reply, which holds its key locks,
  * would never end. Such a reply is collected instead, up to the memory limit. */
 static inline bool members_pick_ends(int64_t count)

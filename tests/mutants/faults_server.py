@@ -381,8 +381,24 @@ fault("waits-count-nothing", "server/exec/runner.c",
       by=["test_memory.py::test_what_a_client_waits_with_counts"])
 fault("small-sources-stay-in-pages", "server/commands/cmd_zset_algebra.c",
       "a union keeps pointers into the page of a small source while it yields",
-      ("result = members_keep(call, &algebra->sources[i].members);", "result = STORE_OK;"),
+      ("return members_keep(algebra->call, &algebra->sources[i].members);", "return STORE_OK;"),
       by=["wait/test_lists_and_zsets.py::test_a_union_is_sorted_whatever_its_length"])
+fault("name-stays-in-a-page", "server/commands/cmd_set_algebra.c",
+      "a member keeps its place in a page while others have their turns between its look-ups",
+      ("if (source->tree == NULL)", "if (true)"),
+      by=["wait/test_collections.py::test_the_algebra_of_many_sources"])
+fault("union-looks-in-all", "server/exec/collector.c",
+      "a union of many keys looks each member up in all of them",
+      ("if (bytes == 0)", "if (true)"),
+      by=["test_gaps.py::test_a_union_takes_time_in_proportion_to_its_keys"])
+fault("index-ends-early", "server/exec/source_index.c",
+      "an index of sources does not look behind another member of the same chain",
+      ("continue; /* another", "return SOURCE_NONE; /* another"),
+      by=["test_collections.py::test_the_algebra_of_many_sources"])
+fault("algebra-without-a-look", "server/commands/cmd_set_algebra.c",
+      "a member is looked up in many sets in one round",
+      ("result = call_yield_at(algebra->call, i);", ""),
+      by=["test_gaps.py::test_a_packed_set_and_many_keys_are_many_rounds"])
 fault("picks-count-nothing", "server/exec/collector.c",
       "the ranks of members that are picked at random are not counted as memory",
       ("collector->rank_bytes = picks * sizeof *collector->ranks;", ""),

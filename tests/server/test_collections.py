@@ -307,3 +307,58 @@ def test_a_leaf_splits_around_an_entry_of_a_quarter(server, client):
     server.restart()
     kept = server.client().hgetall("shaped")
     assert kept == {name: b"v" * length for name, length in shapes}
+
+
+def combined(sources, weights, way):
+    """What ZUNIONSTORE makes of {member: score}s, the smallest first, as in Redis."""
+    found = {}
+    for members, weight in sorted(zip(sources, weights), key=lambda pair: len(pair[0])):
+        for name, score in members.items():
+            score *= weight
+            found[name] = score if name not in found else {
+                "SUM": found[name] + score, "MIN": min(found[name], score),
+                "MAX": max(found[name], score)}[way]
+    return found
+
+
+@pytest.mark.parametrize("count", [2, 4, 5, 6, 20, 70, 200])
+def test_the_algebra_of_many_sources(client, count):
+    """Of packed ones and trees, absent and repeated ones, with few members and many in common."""
+    rng = harness.chance()
+    for case in range(12 if count < 70 else 4):
+        client.flushall()
+        names = [b"%d" % i if i % 3 else b"name:%d" % i for i in range(rng.choice([30, 300, 4000]))]
+        sets, zsets = [], []
+        for i in range(count):
+            size = rng.choice([0, 1, 2, 5, 30] + [600] * (count < 70))
+            sets.append(set(rng.sample(names, min(size, len(names)))))
+            zsets.append({name: float(rng.randrange(50)) for name in sets[-1]})
+            if sets[-1]:
+                client.sadd(f"s{i}", *sets[-1])
+                client.zadd(f"z{i}", zsets[-1])
+        chosen = [rng.randrange(count) for _ in range(count)]
+        keys = [f"s{i}" for i in chosen]
+        union = set().union(*(sets[i] for i in chosen))
+        reply = client.execute_command("SUNION", *keys)
+        assert len(reply) == len(union) and set(reply) == union
+        assert client.sunionstore("to", keys) == len(union) and client.smembers("to") == union
+        rest = sets[chosen[0]].difference(*(sets[i] for i in chosen[1:]))
+        assert client.sdiff(keys) == rest and client.sdiffstore("to", keys) == len(rest)
+        common = sets[chosen[0]].intersection(*(sets[i] for i in chosen[1:]))
+        assert client.sinter(keys) == common and client.sintercard(count, keys) == len(common)
+        assert set(client.zdiff([f"z{i}" for i in chosen])) == rest
+        way = rng.choice(["SUM", "MIN", "MAX"])
+        weights = [rng.randrange(1, 5) for _ in chosen]
+        of = [keys[n] if n % 4 == 3 else f"z{i}" for n, i in enumerate(chosen)]
+        words = [count, *of, "WEIGHTS", *weights, "AGGREGATE", way]
+        wanted = combined([dict.fromkeys(sets[i], 1.0) if n % 4 == 3 else zsets[i]
+                           for n, i in enumerate(chosen)], weights, way)
+        assert client.execute_command("ZUNIONSTORE", "to", *words) == len(wanted)
+        assert dict(client.zrange("to", 0, -1, withscores=True)) == wanted
+        flat = client.execute_command("ZUNION", *words, "WITHSCORES")
+        assert {name: float(score) for name, score in zip(flat[::2], flat[1::2])} == wanted
+        assert len(flat) == 2 * len(wanted)
+        pipe = client.pipeline()
+        pipe.srem(keys[0], "x").sunion(keys).execute_command("ZUNION", *words)
+        _, nested, by_score = pipe.execute()
+        assert set(nested) == union and sorted(by_score) == sorted(wanted)

@@ -1,6 +1,7 @@
 """How long a worker keeps its clients waiting: the longest time between two looks at them, in the
 processor time of its thread (DEBUG LOOP-GAP), so that a busy machine does not count."""
 
+import os
 import re
 import threading
 
@@ -282,6 +283,61 @@ def test_many_arguments_for_a_small_collection_are_many_rounds(server, words, re
             "zset": lambda: dict(client.zrange("zset", 0, -1, withscores=True))}[words[1]]()
     wanted = dict.fromkeys(SMALL, {"set": "", "hash": "7", "zset": 7}[words[1]]) | changed
     assert left == {name: value for name, value in wanted.items() if value is not None}
+
+
+def fill_small(server, count):
+    """As many sets and sorted sets of one member each."""
+    with server.raw() as raw:
+        for start in range(0, count, 1000):
+            raw.send(b"".join(harness.encode("SADD", f"s{n}", f"m{n}") +
+                              harness.encode("ZADD", f"z{n}", n, f"m{n}")
+                              for n in range(start, start + 1000)))
+            for _ in range(2000):
+                raw.reply()
+
+
+def processor_s(server):
+    """That the server has used."""
+    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
+        used = file.read().rsplit(")", 1)[1].split()
+    return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("words", [["SUNION"], ["SUNIONSTORE", "to"], ["ZUNION"],
+                                   ["ZUNIONSTORE", "to"]], ids=lambda words: words[0])
+def test_a_union_takes_time_in_proportion_to_its_keys(server, words):
+    few, many = 4000, 40_000
+    fill_small(server, many)
+    used = []
+    for count in (few, many):
+        keys = [f"{words[0][0].lower()}{n}" for n in range(count)]
+        number = [str(count)] if words[0].startswith("Z") else []
+        begin = processor_s(server)
+        with server.raw(timeout=300) as raw:
+            for _ in range(many // count):
+                assert counted(raw.call(*words, *number, *keys)) == count
+        used.append(processor_s(server) - begin)
+    # One of many and ten of a tenth: the same, or ten times as much if each looks in all others.
+    assert used[1] < 4 * used[0] + 0.1
+
+
+@pytest.mark.parametrize("words", [
+    ["SDIFF", "few"], ["SDIFFSTORE", "to", "few"], ["ZDIFF", "N", "few"], ["SINTER", "all", "all"],
+    ["SINTERCARD", "N", "all"], ["ZINTER", "N", "all"]], ids=lambda words: words[0])
+def test_a_packed_set_and_many_keys_are_many_rounds(server, words):
+    """Looks, rather than the length of a gap: to lock 10,000 keys takes long, too."""
+    client = server.client()
+    client.sadd("few", *range(600))
+    client.sadd("all", *range(600))
+    fill_small(server, 10_000)
+    keys = [f"s{n}" for n in range(10_000)] if "few" in words else ["all"] * 4000
+    number = str(len(words) - words.index("N") - 1 + len(keys)) if "N" in words else None
+    words = [number if word == "N" else word for word in words]
+    with server.raw(timeout=300) as raw:
+        assert raw.call("MULTI") + raw.call(*words, *keys) == b"+OK\r\n+QUEUED\r\n"
+        rounds, reply = rounds_of(server, raw, "EXEC")
+    assert counted(reply[4:]) == 600
+    assert rounds > ROUNDS
 
 
 def test_the_scores_of_zadd_are_checked_in_many_rounds(server):

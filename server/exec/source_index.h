@@ -1,0 +1,37 @@
+/*
+ * Which of many sources may have a member, so that set algebra need not look each member up in all
+ * of them. The index knows 32 bits of a member's hash: a source that it names may lack the member,
+ * one that it does not name does.
+ *
+ * Invariant: sources are added in descending order, so every chain is in ascending order.
+ *
+ * Threads: belongs to the request's thread.
+ */
+#ifndef VELLUM_SOURCE_INDEX_H
+#define VELLUM_SOURCE_INDEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct source_index;
+
+/* The memory of an index of so many members; 0: too many. */
+uint64_t source_index_bytes(uint64_t members);
+/* NULL: out of memory. */
+struct source_index *source_index_new(uint64_t members);
+void source_index_free(struct source_index *index);
+void source_index_add(struct source_index *index, uint64_t hash, uint32_t source);
+
+#define SOURCE_NONE UINT32_MAX
+
+/* Walks over the sources that may have a member, in ascending order. */
+struct source_walk {
+    const struct source_index *index; /* NULL: all sources, without end */
+    uint32_t hash, entry, next;       /* sources before `next` were returned */
+};
+
+struct source_walk source_walk_begin(const struct source_index *index, uint64_t hash);
+/* SOURCE_NONE: there are no more. */
+uint32_t source_walk_next(struct source_walk *walk);
+
+#endif
