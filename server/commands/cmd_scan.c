@@ -80,7 +80,9 @@ enum store_result cmd_keys(struct call *call)
     if (collector == NULL)
         return STORE_NO_MEMORY;
     collector->is_tail = true;
-    enum store_result result = walk_on(call, collector, UINT64_MAX, &filter);
+    enum store_result result = scan_prepare(call, &filter);
+    if (result == STORE_OK)
+        result = walk_on(call, collector, UINT64_MAX, &filter);
     if (result != STORE_OK)
         return result;
     resp_array(call->reply, collector->count);
@@ -98,7 +100,9 @@ enum store_result cmd_scan(struct call *call)
     if (collector == NULL)
         return STORE_NO_MEMORY;
     collector->is_tail = true;
-    enum store_result result = walk_on(call, collector, filter.count, &filter);
+    enum store_result result = scan_prepare(call, &filter);
+    if (result == STORE_OK)
+        result = walk_on(call, collector, filter.count, &filter);
     if (result != STORE_OK)
         return result;
     call->hits += (uint32_t)collector->looked_up; /* as in Redis */

@@ -356,8 +356,10 @@ enum store_result cmd_zscan(struct call *call)
     scanning.collector->is_tail = true;
     if ((zset.type & ITEM_BIG) == 0)
         cursor = 0;
-    result = (zset.type & ITEM_BIG) != 0 ? scan_part(&zset, &scanning, &cursor)
-                                         : scan_whole(&zset, &scanning);
+    result = scan_prepare(call, &filter);
+    if (result == STORE_OK)
+        result = (zset.type & ITEM_BIG) != 0 ? scan_part(&zset, &scanning, &cursor)
+                                             : scan_whole(&zset, &scanning);
     if (result != STORE_OK)
         return result;
     scan_reply_cursor(call, cursor);

@@ -115,7 +115,10 @@ enum store_result members_reply_scan(struct call *call, enum item_type type)
     if (showing.collector == NULL)
         return STORE_NO_MEMORY;
     showing.collector->is_tail = true;
-    result = members_scan(call, &members, showing.collector, &cursor, filter.count, show, &showing);
+    result = scan_prepare(call, &filter);
+    if (result == STORE_OK)
+        result =
+            members_scan(call, &members, showing.collector, &cursor, filter.count, show, &showing);
     if (result != STORE_OK)
         return result;
     scan_reply_cursor(call, cursor);

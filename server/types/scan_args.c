@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/base/glob.h"
 #include "server/core/call.h"
 
 #define DEFAULT_COUNT 10 /* Redis's default */
@@ -20,10 +19,24 @@ struct scan_filter scan_filter(struct resp_slice pattern)
         .any_name = is_star(pattern), .any_type = true, .pattern = pattern, .count = DEFAULT_COUNT};
 }
 
+enum store_result scan_prepare(struct call *call, struct scan_filter *filter)
+{
+    struct glob *glob = &filter->glob;
+    *glob = (struct glob){.pattern = filter->pattern.data, .len = filter->pattern.len};
+    size_t count = filter->any_name ? 0 : glob_find_classes(glob, NULL, 0);
+    if (count == 0)
+        return STORE_OK;
+    struct glob_class *classes = store_alloc(call->txn, count * sizeof *classes);
+    if (classes == NULL)
+        return STORE_NO_MEMORY;
+    glob->classes = classes;
+    glob->class_count = glob_find_classes(glob, classes, count);
+    return STORE_OK;
+}
+
 bool scan_matches(const struct scan_filter *filter, struct resp_slice name)
 {
-    return filter->any_name ||
-           glob_match(filter->pattern.data, filter->pattern.len, name.data, name.len, false);
+    return filter->any_name || glob_matches(&filter->glob, name.data, name.len);
 }
 
 /* Parses as leniently as Redis: accepts a sign, wraps negative numbers, takes an empty text as 0

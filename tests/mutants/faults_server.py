@@ -60,6 +60,14 @@ fault("bitop-sources-stay-in-pages", "server/commands/cmd_bitmap.c",
       "BITOP reads sources that it has found before others had their turns",
       ("if (are_few(bitop)) { *source", "if (i < YIELD_EVERY) { *source"),
       by=["wait/test_gaps.py::test_bitop_of_many_sources_is_many_rounds"])
+fault("class-read-for-each-character", "server/base/glob.c",
+      "a class of a pattern is read from its beginning for each character of a text",
+      ("glob->class_count > 0 ? find_class(glob, at) : NULL", "glob->class_count > SIZE_MAX / 2 ? find_class(glob, at) : NULL"),
+      by=["test_glob"])
+fault("escapes-of-long-classes-fold", "server/base/glob.c",
+      "an escaped character of a long class is taken for a range up to it",
+      ("set->is_exact[(uint8_t)pattern[++i]] = true;", "add_range(set, (signed char)pattern[i + 1], (signed char)pattern[i + 1]); i++;"),
+      by=["test_glob"])
 fault("list-without-a-look", "server/types/list.c",
       "elements are removed from a list, or a list is written anew, in one round",
       ("return packed_yield(list->call, &list->packed, i);", "return STORE_OK;"),

@@ -362,3 +362,21 @@ def test_the_algebra_of_many_sources(client, count):
         pipe.srem(keys[0], "x").sunion(keys).execute_command("ZUNION", *words)
         _, nested, by_score = pipe.execute()
         assert set(nested) == union and sorted(by_score) == sorted(wanted)
+
+
+def test_scans_with_long_classes(client):
+    names = [b"a1", b"b2", b"c3", b"]4", b"-5", b"\xff6", b"B7"]
+    client.mset(dict.fromkeys(names, "v"))
+    client.sadd("set", *names)
+    client.hset("hash", mapping=dict.fromkeys(names, "v"))
+    client.zadd("zset", dict.fromkeys(names, 1))
+    for inside, matched in ((b"b-a" * 50, (0, 1)), (b"\\]\\-" * 50, (3, 4)), (b"^" + b"\\b3" * 50, (0, 2, 3, 4, 5, 6)),
+                            (b"c" * 40 + b"\xff-\x80", (2, 5))):
+        expected = sorted(names[i] for i in matched)
+        pattern = b"[" + inside + b"]?"
+        assert sorted(client.keys(pattern)) == expected
+        assert sorted(client.scan_iter(pattern)) == expected
+        assert sorted(client.sscan_iter("set", pattern)) == expected
+        assert sorted(name for name, _ in client.hscan_iter("hash", pattern)) == expected
+        assert sorted(name for name, _ in client.zscan_iter("zset", pattern)) == expected
+        assert client.keys(pattern[:-2]) == []  # it ends with the pattern: no name is as short

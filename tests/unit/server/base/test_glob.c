@@ -131,6 +131,65 @@ static void hostile_patterns_are_cheap(void **state)
     free(text);
 }
 
+static bool matches_compiled(const char *pattern, size_t len, const char *text, size_t text_len,
+                             bool ignore_case)
+{
+    struct glob glob = {.pattern = pattern, .len = len, .ignore_case = ignore_case};
+    struct glob_class classes[4];
+    size_t count = glob_find_classes(&glob, classes, 4);
+    glob.classes = classes;
+    glob.class_count = count < 4 ? count : 4;
+    return glob_matches(&glob, text, text_len);
+}
+
+/* Of characters that mean something in a class, in any order and of any length. */
+static void long_classes_match_as_short_ones_do(void **state)
+{
+    (void)state;
+    static const char characters[] = "aAzZmM]^-\\\\--[*?_09\xff\x80\x7f\0b";
+    unsigned seed = 1;
+    size_t compiled = 0, matched = 0;
+    for (int round = 0; round < 4000; round++) {
+        char pattern[120], text[2];
+        size_t len = 2 + (size_t)rand_r(&seed) % (sizeof pattern - 2);
+        for (size_t i = 0; i < len; i++)
+            pattern[i] = characters[(size_t)rand_r(&seed) % (sizeof characters - 1)];
+        for (size_t i = 0; i < len && rand_r(&seed) % 4 > 0; i++)
+            pattern[i] = pattern[i] == ']' ? 'q' : pattern[i];
+        pattern[(size_t)rand_r(&seed) % 2] = '[';
+        struct glob glob = {.pattern = pattern, .len = len};
+        compiled += glob_find_classes(&glob, NULL, 0);
+        for (int c = 0; c < 256; c++) {
+            text[0] = text[1] = (char)c;
+            for (size_t n = 1; n <= 2; n++)
+                for (int folds = 0; folds < 2; folds++) {
+                    bool is = glob_match(pattern, len, text, n, folds != 0);
+                    assert_int_equal(is, matches_compiled(pattern, len, text, n, folds != 0));
+                    matched += is;
+                }
+        }
+    }
+    assert_true(compiled > 500 && matched > 500);
+}
+
+static void long_classes_are_read_once(void **state)
+{
+    (void)state;
+    enum { LENGTH = 1 << 20 };
+    char *pattern = malloc(LENGTH), *text = malloc(LENGTH);
+    memset(pattern, 'b', LENGTH);
+    memcpy(pattern, "*[", 2);
+    memcpy(pattern + LENGTH - 2, "]z", 2);
+    memset(text, 'a', LENGTH);
+    clock_t start = clock();
+    assert_false(matches_compiled(pattern, LENGTH, text, LENGTH, false));
+    memcpy(text + LENGTH - 2, "bz", 2);
+    assert_true(matches_compiled(pattern, LENGTH, text, LENGTH, false));
+    assert_true(clock() - start < 5 * CLOCKS_PER_SEC);
+    free(pattern);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +201,8 @@ int main(void)
         cmocka_unit_test(letters_fold_on_demand),
         cmocka_unit_test(bytes_are_data),
         cmocka_unit_test(hostile_patterns_are_cheap),
+        cmocka_unit_test(long_classes_match_as_short_ones_do),
+        cmocka_unit_test(long_classes_are_read_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
