@@ -15,14 +15,6 @@
 #define VELLUM_USUAL_SPIN_US 50
 #define VELLUM_CLOSED_TEXT "the server has closed the channel"
 
-struct vellum_memory {
-    struct vellum *vellum;
-    LIST_ENTRY(vellum_memory) of_connection;
-    char *bytes;
-    size_t size;
-    struct ibv_mr *mr; /* NULL: by TCP */
-};
-
 /* Points in the output where there is more than bytes. */
 enum vellum_splice_kind {
     SPLICE_PULL, /* bytes of the application's memory are inserted here */

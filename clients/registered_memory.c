@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <stdio.h>
 
+struct vellum_memory {
+    struct vellum *vellum;
+    LIST_ENTRY(vellum_memory) of_connection;
+    char *bytes;
+    size_t size;
+    struct ibv_mr *mr; /* NULL: by TCP */
+};
+
 static bool pin(struct vellum_memory *memory)
 {
     struct vellum *vellum = memory->vellum;
