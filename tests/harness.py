@@ -81,6 +81,15 @@ def chance():
     return random.Random(seed)
 
 
+def eventually(condition, limit_s=60):
+    """Waits until it holds; True, so that `assert eventually(...)` reads well."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, f"not within {limit_s} s"
+        time.sleep(0.01)
+    return True
+
+
 class StartError(Exception):
     """The server ended before it answered; holds what it said."""
 

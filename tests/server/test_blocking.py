@@ -6,8 +6,8 @@ import time
 import pytest
 
 import harness
-from harness import encode
-from test_pubsub import connect, eventually, silent  # noqa: F401
+from harness import encode, eventually
+from test_pubsub import connect, silent  # noqa: F401
 
 pytestmark = pytest.mark.shared
 

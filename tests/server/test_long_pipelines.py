@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from harness import IS_REDIS, encode
-from test_pipelines import SMALL, bulk, connect, eventually, spooled
+from harness import IS_REDIS, encode, eventually
+from test_pipelines import SMALL, bulk, connect, spooled
 
 MB = 2**20
 PIPE_BYTES = int(os.environ.get("VELLUM_PIPE_MB", "8")) * MB

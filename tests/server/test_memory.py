@@ -10,7 +10,7 @@ import pytest
 import redis
 
 import harness
-from harness import encode
+from harness import encode, eventually
 
 sys.path.insert(0, os.path.join(harness.TOP, "tests", "crash"))
 
@@ -98,13 +98,6 @@ def test_a_loaded_script_outlives_a_shortage_of_memory(make_server):
             client.evalsha(name, 0)
     client.config_set("maxmemory", 512 * MB)
     assert client.evalsha(name, 0) == 2_000_000
-
-
-def eventually(holds):
-    end = time.monotonic() + 30
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.02)
-    return holds()
 
 
 @pytest.mark.parametrize("length", [40_000, 100_000])

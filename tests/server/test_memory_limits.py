@@ -11,7 +11,7 @@ import time
 import pytest
 import redis
 
-from harness import PROXY, encode
+from harness import PROXY, encode, eventually
 
 MB = 2**20
 SMALL = dict(maxstore=24 * MB, journal_size=8 * MB, partitions=4, maxmemory="100mb")
@@ -199,13 +199,6 @@ def send_unless_closed(sock, request, reply_bytes=0):
             sock.recv(reply_bytes)
     except OSError:  # it was closed
         pass
-
-
-def eventually(holds):
-    end = time.monotonic() + 20
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.05)
-    return holds()
 
 
 @pytest.mark.vellum

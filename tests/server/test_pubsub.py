@@ -7,7 +7,7 @@ import time
 import pytest
 
 import harness
-from harness import encode
+from harness import encode, eventually
 
 pytestmark = pytest.mark.shared
 
@@ -37,13 +37,6 @@ def connect(server):
     yield make
     for raw in made:
         raw.close()
-
-
-def eventually(condition, limit_s=10):
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def silent(raw, seconds=0.1):
