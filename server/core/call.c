@@ -252,7 +252,7 @@ bool call_only_reads(const struct call *call, const struct store_key *key)
         return true;
     for (; key > call->keys && (next = strchr(flags, ';')) != NULL; key--)
         flags = next + 1;
-    return strncmp(flags, "RO", 2) == 0;
+    return flags[0] == 'R' && flags[1] == 'O';
 }
 
 enum store_scope command_scope(const struct command *command)

@@ -74,10 +74,8 @@ struct source_walk source_walk_begin(const struct source_index *index, uint64_t 
     return (struct source_walk){.index = index, .hash = (uint32_t)hash, .entry = entry};
 }
 
-uint32_t source_walk_next(struct source_walk *walk)
+uint32_t source_walk_indexed(struct source_walk *walk)
 {
-    if (walk->index == NULL)
-        return walk->next++;
     while (walk->entry != 0) {
         const struct entry *entry = &walk->index->entries[walk->entry - 1];
         walk->entry = entry->next;

@@ -10,7 +10,7 @@
 #ifndef VELLUM_SOURCE_INDEX_H
 #define VELLUM_SOURCE_INDEX_H
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct source_index;
@@ -31,7 +31,11 @@ struct source_walk {
 };
 
 struct source_walk source_walk_begin(const struct source_index *index, uint64_t hash);
+uint32_t source_walk_indexed(struct source_walk *walk);
 /* SOURCE_NONE: there are no more. */
-uint32_t source_walk_next(struct source_walk *walk);
+static inline uint32_t source_walk_next(struct source_walk *walk)
+{
+    return walk->index == NULL ? walk->next++ : source_walk_indexed(walk);
+}
 
 #endif
