@@ -111,9 +111,12 @@ static void test_a_long_pop_ends_when_its_client_is_gone(void **state)
         turn_all(fixture, 1);
     }
     conn_kill(conn_of(gone));
-    turn_all(fixture, ROUNDS);
-    assert_null(gone->transport);
+    for (int i = 0; gone->transport != NULL; i++) { /* how many depends on the machine */
+        assert_in_range(i, 0, 100000);
+        turn_all(fixture, 1);
+    }
     say(fixture, maker, "ZCARD k\r\n", 0);
+    turn_all(fixture, ROUNDS);
     assert_received(maker, "+OK\r\n:40000\r\n");
     assert_nobody_waits(fixture);
 }
