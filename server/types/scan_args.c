@@ -6,6 +6,8 @@
 
 #include "server/core/call.h"
 
+#define CLASSES_MOST 64u /* read once for all names of a step */
+
 #define DEFAULT_COUNT 10 /* Redis's default */
 
 static bool is_star(struct resp_slice pattern)
@@ -26,11 +28,14 @@ enum store_result scan_prepare(struct call *call, struct scan_filter *filter)
     size_t count = filter->any_name ? 0 : glob_find_classes(glob, NULL, 0);
     if (count == 0)
         return STORE_OK;
+    if (count > CLASSES_MOST)
+        count = CLASSES_MOST;
     struct glob_class *classes = store_alloc(call->txn, count * sizeof *classes);
     if (classes == NULL)
         return STORE_NO_MEMORY;
     glob->classes = classes;
-    glob->class_count = glob_find_classes(glob, classes, count);
+    (void)glob_find_classes(glob, classes, count);
+    glob->class_count = count;
     return STORE_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "server/exec/long_run.h"
 #include "server/pubsub/notify.h"
 
+#define MISSES_TOLD_MOST 4096u /* notifications of one command are sent in one piece */
 #define BLOCK_SIZE (64 * 1024)
 #define FIRST_RUN 1024        /* elements sorted at once */
 #define MOVES_PER_ELEMENT 64u /* per step of sorting, which reads no keys */
@@ -153,7 +154,7 @@ enum store_result sort_table_count_lookup(struct call *call, struct sort_table *
     lookups->counted = number + 1;
     lookups->hits += found;
     lookups->misses += !found;
-    if (found || !call_notifies(call, NOTIFY_KEY_MISS))
+    if (found || lookups->misses > MISSES_TOLD_MOST || !call_notifies(call, NOTIFY_KEY_MISS))
         return STORE_OK;
     resp_raw(&lookups->keys, (const char *)&len, sizeof len);
     resp_raw(&lookups->keys, key->data, len);

@@ -35,10 +35,11 @@ struct sort_table {
     bool is_reserved;
     uint64_t weighed, given;
     struct sort_lookups {
-        uint64_t counted;          /* look-ups, in the order of SORT's work; each counts once */
-        uint64_t hits, misses;     /* of them */
-        struct resp_writer keys;   /* absent ones to be notified, each after its length */
-    } lookups;                     /* of keys that BY and GET name */
+        uint64_t counted;      /* look-ups, in the order of SORT's work; each counts once */
+        uint64_t hits, misses; /* of them */
+        struct resp_writer
+            keys; /* absent ones to be notified, the first of them, each after its length */
+    } lookups;    /* of keys that BY and GET name */
     uint64_t width, merged, taken; /* of sorting: see invariant 2 */
     struct sort_block *blocks;     /* memory of elements and values */
     struct resp_writer out;        /* the reply's latest elements */

@@ -188,6 +188,7 @@ static enum store_result commit_step(struct store_txn *txn)
     if (result != STORE_OK)
         return result;
     txn->room_since_ms = 0;
+    txn->frame_waits = 0;
     bulk_load_committed(txn);
     txn->phase = TXN_RUN;
     discard_run(txn);

@@ -223,9 +223,11 @@ static void release_shown(struct store_snapshot *snapshot)
 static void destroy(struct store_snapshot *snapshot)
 {
     struct store *store = snapshot->store;
+    change_lock_all(store);
     pthread_mutex_lock(&store->extents.lock);
     LIST_REMOVE(snapshot, of_open);
     pthread_mutex_unlock(&store->extents.lock);
+    change_unlock_all(store);
     maintenance_ask(store); /* for the runs and items that it could not free or sweep */
     list_free(&snapshot->ready);
     list_free(&snapshot->handed);

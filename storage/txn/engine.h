@@ -257,8 +257,9 @@ struct store_txn {
     uint64_t generation; /* changes when the struct is reused for another request */
     uint32_t reruns;
     uint32_t frame_waits;
-    uint32_t held_frames;  /* by the commit that is being prepared */
-    int64_t room_since_ms; /* start of its wait for room on disk; 0: it does not wait */
+    int64_t frames_since_ms; /* start of its wait for frames */
+    uint32_t held_frames;    /* by the commit that is being prepared */
+    int64_t room_since_ms;   /* start of its wait for room on disk; 0: it does not wait */
     uint8_t used_file, used_slot;
     uint32_t used_page; /* the item whose access was counted last; 0: none */
     uint64_t shown;     /* the newest commit that its result depends on */

@@ -25,9 +25,9 @@
 #include "storage/txn/verify.h"
 
 #define LOW_PRIORITY_READS_MAX 64u
-#define OWN_FRAMES_WAIT_LIMIT 8u /* if the transaction itself holds most frames */
-#define OTHERS_SHARE 8u          /* the rest is less than this share */
-#define FRAME_WAIT_LIMIT 400u    /* of the maintenance thread's rounds, about a millisecond each */
+#define OWN_FRAMES_WAIT_MS 100 /* if the transaction itself holds most frames */
+#define OTHERS_SHARE 8u        /* the rest is less than this share */
+#define FRAME_WAIT_LIMIT 400u  /* of the maintenance thread's rounds, about a millisecond each */
 
 /* A transaction that waits for a frame's load. */
 struct waiter {
@@ -402,9 +402,11 @@ void load_leave_pages(struct store_txn *txn)
     move_touched(txn);
 }
 
-/* A commit holds all of its frames at once. */
+/* A commit holds all of its frames at once. Frames may be few for a moment only. */
 static bool holds_most_frames(struct store_txn *txn)
 {
+    if (env_clock_ms() - txn->frames_since_ms < OWN_FRAMES_WAIT_MS)
+        return false;
     memory_measure_late(txn->store);
     uint32_t limit = atomic_load(&txn->store->cache.arena.limit);
     return txn->held_frames + txn->pin_count >= limit - limit / OTHERS_SHARE;
@@ -415,8 +417,9 @@ static bool holds_most_frames(struct store_txn *txn)
 enum store_result load_no_frame(struct store_txn *txn)
 {
     txn->starved = true;
-    if (++txn->frame_waits > FRAME_WAIT_LIMIT ||
-        (txn->frame_waits > OWN_FRAMES_WAIT_LIMIT && holds_most_frames(txn)))
+    if (++txn->frame_waits == 1)
+        txn->frames_since_ms = env_clock_ms();
+    if (txn->frame_waits > FRAME_WAIT_LIMIT || holds_most_frames(txn))
         return STORE_NO_MEMORY;
     if (txn->frame_waits > FRAME_WAIT_LIMIT / 2)
         txn->blocking_io = true;
