@@ -377,7 +377,6 @@ static bool read_weight(struct call *call, struct resp_slice text, double *numbe
     return *end == '\0' && errno != ERANGE && !isnan(*number);
 }
 
-/* STORE_ANSWERED: the weight is not a number. */
 static enum store_result weigh(struct sort *sort, struct sort_element *element)
 {
     struct call *call = sort->call;
@@ -392,10 +391,9 @@ static enum store_result weigh(struct sort *sort, struct sort_element *element)
         return sort_table_copy(sort->table, weight, &element->weight);
     if (sort->by.data == NULL)
         element->weight = weight;
-    if (sort->by_bytes || weight.data == NULL || read_weight(call, weight, &element->number))
-        return STORE_OK;
-    resp_error(call->reply, "ERR One or more scores can't be converted into double");
-    return STORE_ANSWERED;
+    if (!sort->by_bytes && weight.data != NULL && !read_weight(call, weight, &element->number))
+        sort->table->has_bad_weight = true;
+    return STORE_OK;
 }
 
 static enum store_result weigh_all(struct sort *sort)
@@ -413,7 +411,17 @@ static enum store_result weigh_all(struct sort *sort)
     return STORE_OK;
 }
 
-/* Sorts the elements. */
+/* As in Redis, all weights are looked up before one that is no number is refused. */
+static enum store_result refuse_weight(struct sort *sort)
+{
+    enum store_result result = sort_table_tell_lookups(sort->call, sort->table);
+    if (result != STORE_OK)
+        return result;
+    resp_error(sort->call->reply, "ERR One or more scores can't be converted into double");
+    return STORE_ANSWERED;
+}
+
+/* Sorts the elements. STORE_ANSWERED: a weight is not a number. */
 static enum store_result arrange(struct sort *sort, enum item_type type)
 {
     if (sort->is_unsorted) {
@@ -422,6 +430,8 @@ static enum store_result arrange(struct sort *sort, enum item_type type)
         return STORE_OK;
     }
     enum store_result result = weigh_all(sort);
+    if (result == STORE_OK && sort->table->has_bad_weight)
+        return refuse_weight(sort);
     if (result != STORE_OK)
         return result;
     return sort_table_sort(sort->table, compare, sort) ? STORE_OK

@@ -23,7 +23,11 @@ void call_count_lookup(struct call *call, const struct store_key *key, enum stor
 enum store_result call_find(struct call *call, const struct store_key *key, struct store_item *item)
 {
     enum store_result result = store_get(call->txn, key, item);
-    if (call_only_reads(call, key))
+    if ((call->command->flags & CMD_READONLY) == 0 && !call_only_reads(call, key))
+        return result;
+    if (result == STORE_OK)
+        call->hits++; /* without a call */
+    else
         call_count_lookup(call, key, result);
     return result;
 }

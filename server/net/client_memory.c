@@ -68,6 +68,8 @@ static void count_input(struct worker *worker)
 
 static void count_leaving(struct conn *conn, uint64_t now)
 {
+    if (now == conn->counted_leaving)
+        return;
     assert(conn->counted_leaving <= conn->worker->leaving_bytes);
     conn->worker->leaving_bytes += now - conn->counted_leaving;
     conn->counted_leaving = now;
@@ -101,9 +103,11 @@ static uint64_t excess(const struct worker *worker, uint64_t more)
     const struct server *server = worker->server;
     uint64_t limit = atomic_load_explicit(&server->client_limit, memory_order_relaxed);
     uint64_t share = limit / server->worker_count;
+    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) + more;
+    if (bytes + worker->shared_bytes <= share)
+        return 0; /* as nearly always */
     uint64_t published = atomic_load(&server->published_bytes);
-    uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) + more +
-                     (published < worker->shared_bytes ? published : worker->shared_bytes);
+    bytes += published < worker->shared_bytes ? published : worker->shared_bytes;
     uint64_t total = client_memory_total(server) + more;
     if (bytes <= share || total <= limit)
         return 0;

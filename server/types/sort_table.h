@@ -34,6 +34,7 @@ struct sort_table {
     struct collector_order order; /* of an unsorted result */
     bool is_reserved;
     uint64_t weighed, given;
+    bool has_bad_weight; /* one that is no number */
     struct sort_lookups {
         uint64_t counted;      /* look-ups, in the order of SORT's work; each counts once */
         uint64_t hits, misses; /* of them */

@@ -138,23 +138,6 @@ def bits_of_nothing(words, stock, ours):
     return is_error(ours) and (stock in (b":0\r\n", b":-1\r\n") or stock.startswith(b"-WRONGTYPE"))
 
 
-def key_of_bits(words):
-    """For the same reason 7.2 may not miss the key."""
-    names = words[:1] + words[3:4]  # also in a script
-    for at, name in zip((1, 4), names):
-        if name.upper() in (b"BITCOUNT", b"BITPOS"):
-            return words[at:at + 1]
-    return []
-
-
-def missed_key(said):
-    """Of a notification of a key that was missed; else None."""
-    if b"keymiss" not in said:
-        return None
-    channel, text = (part.partition(b"\r\n")[2][:-2] for part in replies(said)[-2:])
-    return channel.partition(b"__:")[2] if text == b"keymiss" else text
-
-
 def least_rank(words, _stock, ours):
     """LPOS: 7.2 has no RANK that could not be negated."""
     return b"-9223372036854775808" in words and is_error(ours)

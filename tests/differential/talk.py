@@ -17,7 +17,7 @@ CHANNELS = [b"c1", b"c2", b"c3", b"d1", b"", b"\x00c"]
 SETTINGS = {"hash-max-listpack-entries": 512, "hash-max-listpack-value": 64,
             "zset-max-listpack-entries": 128, "zset-max-listpack-value": 64,
             "set-max-intset-entries": 512, "hll-sparse-max-bytes": 3000,
-            "notify-keyspace-events": "AKEm"}
+            "notify-keyspace-events": "AKE"}
 OTHER_SETTINGS = ["hash-max-ziplist-entries", "maxmemory-policy", "appendfsync", "port", "nosuch",
                   "timeout", "lazyfree-lazy-user-del", "databases"]
 

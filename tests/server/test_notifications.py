@@ -167,6 +167,16 @@ def test_lookups_are_counted(client):
         assert (stats["keyspace_hits"], stats["keyspace_misses"]) == (hits, misses), line
 
 
+def test_a_sort_looks_all_weights_up_before_it_refuses_one(make_watcher, connect, client):  # noqa: F811
+    client.rpush("l", 1, 2, 3)
+    client.set("w1", "no number")
+    watcher = make_watcher("Em")
+    with pytest.raises(redis.ResponseError, match="can't be converted into double"):
+        client.sort("l", by="w*", get="x*")
+    assert [watcher.event() for _ in range(2)] == ["keymiss w2", "keymiss w3"]
+    assert client.get("absent") is None and watcher.event() == "keymiss absent"
+
+
 def test_a_sort_in_steps_counts_each_lookup_once(make_watcher, connect, client):  # noqa: F811
     """Those of earlier steps, and of runs that had to wait, too."""
     count = 3000
