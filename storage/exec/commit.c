@@ -573,26 +573,6 @@ static bool over_dirty_limit(const struct store *store)
     return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit;
 }
 
-/* Each attempt allocates anew: while it waits, for the journal perhaps, nothing may add up. */
-static enum store_result prepare_and_apply(struct store_txn *txn)
-{
-    struct store_mark mark;
-    store_mark(txn, &mark);
-    enum store_result result = prepare_all(txn);
-    if (result == STORE_OK)
-        result = tree_prepare(txn);
-    if (result == STORE_OK && !reserve_entries(txn))
-        result = STORE_NO_MEMORY;
-    if (result == STORE_OK)
-        result = journal_and_apply(txn);
-    release_entries(txn);
-    release_frames(txn);
-    tree_release(txn);
-    if (result == STORE_WAIT)
-        txn_memory_return(txn, &mark);
-    return result;
-}
-
 static enum store_result commit_changes(struct store_txn *txn)
 {
     assert(txn->phase != TXN_RUN && txn->prefetch_run == PREFETCH_RUN_NONE);
@@ -606,8 +586,21 @@ static enum store_result commit_changes(struct store_txn *txn)
     enum store_result result = tree_settle(txn);
     if (result == STORE_OK)
         result = extent_write_all(txn);
+    struct store_mark mark; /* each attempt allocates anew: what waits must not add up */
+    store_mark(txn, &mark);
     if (result == STORE_OK)
-        result = prepare_and_apply(txn);
+        result = prepare_all(txn);
+    if (result == STORE_OK)
+        result = tree_prepare(txn);
+    if (result == STORE_OK && !reserve_entries(txn))
+        result = STORE_NO_MEMORY;
+    if (result == STORE_OK)
+        result = journal_and_apply(txn);
+    release_entries(txn);
+    release_frames(txn);
+    tree_release(txn);
+    if (result == STORE_WAIT)
+        txn_memory_return(txn, &mark);
     return result;
 }
 
