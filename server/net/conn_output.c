@@ -476,7 +476,7 @@ static void send_corked(struct conn *conn)
     send_entry(worker, &worker->corked[i]);
 }
 
-void conn_output_uncork(struct worker *worker)
+void conn_output_uncork_all(struct worker *worker)
 {
     for (uint32_t i = 0; i < worker->corked_count; i++)
         if (worker->corked[i].conn != NULL)

@@ -42,7 +42,12 @@ void conn_output_release(struct conn *conn);
  * corked: it is sent with those of other connections, at the latest in conn_output_uncork. */
 void conn_output_flush(struct conn *conn);
 /* Sends the corked replies of all connections of this round; connections may become ready. */
-void conn_output_uncork(struct worker *worker);
+void conn_output_uncork_all(struct worker *worker);
+static inline void conn_output_uncork(struct worker *worker)
+{
+    if (worker->corked_count > 0)
+        conn_output_uncork_all(worker);
+}
 void conn_output_free(struct conn *conn);
 
 #endif
