@@ -136,7 +136,8 @@ fault("snapshot-ends-under-its-read", "storage/exec/snapshot.c",
       "the runs of a deleted long key are free while a snapshot that has ended still reads them",
       ("    LIST_REMOVE(snapshot, of_open);\n", ""),
       ("    change_remove_observer(store, before_change, snapshot);\n",
-       "    change_remove_observer(store, before_change, snapshot);\n    LIST_REMOVE(snapshot, of_open);\n"),
+       "    change_remove_observer(store, before_change, snapshot);\n    LIST_REMOVE(snapshot, of_open);\n"
+       "    maintenance_ask(store);\n"),
       by=[LONG_KEYS])
 
 # ---- large collections ----
