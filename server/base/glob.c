@@ -40,8 +40,8 @@ static bool match_class(const char *pattern, size_t len, char c, bool ignore_cas
     return matched != negated;
 }
 
-/* Of the characters in the order of signed ones: how many more ranges cover one than the one before
- * it; and those that are escaped, which do not fold. */
+/* change[c + 128]: the number of ranges that begin at character c, as a signed char, less those
+ * that end just before it. Escaped characters are apart: their case is never ignored. */
 struct class_set {
     int64_t change[257];
     bool is_exact[256];

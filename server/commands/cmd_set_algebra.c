@@ -27,7 +27,6 @@
 #include "server/core/call.h"
 
 #define SORTED_MAX 65536 /* members of all sources; more are never sorted */
-#define FEW_SOURCES 4    /* a member is looked up in all of them */
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 

@@ -26,7 +26,6 @@
 #include "server/core/call.h"
 
 #define SORTED_RUN 1024 /* pairs sorted at once */
-#define FEW_SOURCES 4   /* a member is looked up in all of them */
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 enum aggregate { AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };

@@ -26,7 +26,7 @@ enum store_result call_find(struct call *call, const struct store_key *key, stru
     if ((call->command->flags & CMD_READONLY) == 0 && !call_only_reads(call, key))
         return result;
     if (result == STORE_OK)
-        call->hits++; /* without a call */
+        call->hits++; /* the usual case: no function call */
     else
         call_count_lookup(call, key, result);
     return result;

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define FEW_SOURCES 4 /* of so many no index is made: a member is looked up in all of them */
+
 struct source_index;
 
 /* The memory of an index of so many members; 0: too many. */

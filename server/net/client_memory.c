@@ -105,7 +105,7 @@ static uint64_t excess(const struct worker *worker, uint64_t more)
     uint64_t share = limit / server->worker_count;
     uint64_t bytes = atomic_load_explicit(&worker->client_bytes, memory_order_relaxed) + more;
     if (bytes + worker->shared_bytes <= share)
-        return 0; /* as nearly always */
+        return 0; /* the usual case, without the sums over all workers */
     uint64_t published = atomic_load(&server->published_bytes);
     bytes += published < worker->shared_bytes ? published : worker->shared_bytes;
     uint64_t total = client_memory_total(server) + more;

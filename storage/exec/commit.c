@@ -586,7 +586,7 @@ static enum store_result commit_changes(struct store_txn *txn)
     enum store_result result = tree_settle(txn);
     if (result == STORE_OK)
         result = extent_write_all(txn);
-    struct store_mark mark; /* each attempt allocates anew: what waits must not add up */
+    struct store_mark mark; /* an attempt that has to wait frees what it has allocated */
     store_mark(txn, &mark);
     if (result == STORE_OK)
         result = prepare_all(txn);

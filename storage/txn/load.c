@@ -26,7 +26,7 @@
 
 #define LOW_PRIORITY_READS_MAX 64u
 #define OWN_FRAMES_WAIT_MS 100 /* if the transaction itself holds most frames */
-#define OTHERS_SHARE 8u        /* the rest is less than this share */
+#define OTHERS_SHARE 8u        /* all but this share of the limit are most frames */
 #define FRAME_WAIT_LIMIT 400u  /* of the maintenance thread's rounds, about a millisecond each */
 
 /* A transaction that waits for a frame's load. */

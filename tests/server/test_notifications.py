@@ -177,6 +177,17 @@ def test_a_sort_looks_all_weights_up_before_it_refuses_one(make_watcher, connect
     assert client.get("absent") is None and watcher.event() == "keymiss absent"
 
 
+@pytest.mark.vellum
+def test_a_sort_notifies_the_first_4096_misses(make_watcher, connect, client):  # noqa: F811
+    client.rpush("l", *range(5000))
+    watcher = make_watcher("Em")
+    client.config_resetstat()
+    assert client.sort("l", by="w*", start=0, num=1) == [b"0"]
+    assert client.info("stats")["keyspace_misses"] == 5000
+    assert [watcher.event() for _ in range(4096)] == [f"keymiss w{i}" for i in range(4096)]
+    assert client.get("absent") is None and watcher.event() == "keymiss absent"
+
+
 def test_a_sort_in_steps_counts_each_lookup_once(make_watcher, connect, client):  # noqa: F811
     """Those of earlier steps, and of runs that had to wait, too."""
     count = 3000
