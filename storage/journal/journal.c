@@ -363,3 +363,11 @@ bool journal_needs_checkpoint(struct journal *journal)
     pthread_mutex_unlock(&journal->lock);
     return needed;
 }
+
+uint64_t journal_long_record_bytes(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    uint64_t bytes = journal->long_record_bytes;
+    pthread_mutex_unlock(&journal->lock);
+    return bytes;
+}

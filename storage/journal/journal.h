@@ -94,6 +94,7 @@ struct journal {
     /* Of commits after the tail (long_record.c). */
     STAILQ_HEAD(, long_record) long_records;
     uint32_t long_record_unwritten; /* of records in `filling`, whose sealing waits for them */
+    uint64_t long_record_bytes;     /* of the runs of all of them */
     _Atomic uint64_t durable;
     _Atomic uint64_t appended;
     _Atomic uint64_t bytes_written, groups;
@@ -130,7 +131,8 @@ static inline uint64_t journal_durable(const struct journal *journal)
 void journal_mark(struct journal *journal, struct journal_mark *mark);
 /* A checkpoint at `mark` is durable: the part of the ring before it may be reused. */
 void journal_release(struct journal *journal, const struct journal_mark *mark);
-bool journal_needs_checkpoint(struct journal *journal);
+bool journal_needs_checkpoint(struct journal *journal); /* most of the ring is used */
+uint64_t journal_long_record_bytes(struct journal *journal);
 
 /* Checks and checksums, shared with recovery. */
 uint64_t journal_group_checksum(const struct format_group *header, const char *records);

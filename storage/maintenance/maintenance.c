@@ -148,16 +148,18 @@ static void sync_by_age(struct store *store)
         writeback_sync(store, atomic_load(&store->journal.appended));
 }
 
-/* If a transaction waits for room, and deferred runs wait only for the journal, flushes it. */
-static void hurry_room(struct store *store)
+/* If a transaction waits for room, and deferred runs wait only for the journal, flushes it.
+ * Returns whether one waits. */
+static bool hurry_room(struct store *store)
 {
     if (!atomic_exchange(&store->room_wanted, false))
-        return;
+        return false;
     pthread_mutex_lock(&store->extents.lock);
     bool is_near = extent_free_is_near(store);
     pthread_mutex_unlock(&store->extents.lock);
     if (is_near)
         writeback_sync(store, atomic_load(&store->journal.appended));
+    return true;
 }
 
 /* Work that cannot wait until a long operation ends. */
@@ -165,6 +167,8 @@ static void meanwhile(struct store *store)
 {
     long_record_write(store);
     sync_by_age(store);
+    hurry_room(store);
+    extent_free_due(store);
     memory_keep(store);
     maintenance_release(store);
 }
@@ -188,11 +192,15 @@ static void grow_what_asked(struct store *store)
 
 /* ---- checkpoints ---- */
 
-static bool checkpoint_due(struct store *store)
+/* After a crash redo reads all long records into memory: they are bounded as dirty pages are. If
+ * `lacks_room`, the runs of any are needed. */
+static bool checkpoint_due(struct store *store, bool lacks_room)
 {
     uint32_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
+    uint64_t long_most = lacks_room ? 0 : (uint64_t)limit / 4 * PAGE_SIZE;
     return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit / 4 ||
-           journal_needs_checkpoint(&store->journal);
+           journal_needs_checkpoint(&store->journal) ||
+           journal_long_record_bytes(&store->journal) > long_most;
 }
 
 /* Between two batches, does the work that cannot wait for the end of the checkpoint. */
@@ -279,9 +287,9 @@ static void *keep(void *arg)
         long_record_write(store);
         grow_what_asked(store);
         sync_by_age(store);
-        hurry_room(store);
+        bool lacks_room = hurry_room(store);
         bool busy = extent_free_due(store);
-        if (checkpoint_due(store) && !env_failed(&store->env))
+        if (checkpoint_due(store, lacks_room) && !env_failed(&store->env))
             checkpoint(store, false);
         busy |= sweep_step(store);
         memory_keep(store);

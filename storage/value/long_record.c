@@ -43,6 +43,11 @@ static uint64_t divided(uint64_t value, uint64_t by)
     return (value + by - 1) / by;
 }
 
+static uint64_t bytes_of_runs(const struct long_record *long_record)
+{
+    return long_record->runs.count * (uint64_t)FORMAT_EXTENT_BYTES;
+}
+
 /* ---- reserving ---- */
 
 static void give_back(struct page_file *file, struct extent_list *runs, uint64_t keep)
@@ -198,6 +203,7 @@ void long_record_seal(struct store_txn *txn, char *record, uint64_t commit)
     long_record->commit = commit;
     STAILQ_INSERT_TAIL(&journal->long_records, long_record, link);
     journal->long_record_unwritten++;
+    journal->long_record_bytes += bytes_of_runs(long_record);
     txn->long_record = NULL;
 }
 
@@ -292,10 +298,13 @@ static struct long_record *take_before(struct journal *journal, uint64_t commit)
 {
     pthread_mutex_lock(&journal->lock);
     struct long_record *long_record = STAILQ_FIRST(&journal->long_records);
-    if (long_record && long_record->commit < commit)
+    if (long_record && long_record->commit < commit) {
         STAILQ_REMOVE_HEAD(&journal->long_records, link);
-    else
+        assert(journal->long_record_bytes >= bytes_of_runs(long_record));
+        journal->long_record_bytes -= bytes_of_runs(long_record);
+    } else {
         long_record = NULL;
+    }
     pthread_mutex_unlock(&journal->lock);
     return long_record;
 }

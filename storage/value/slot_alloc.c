@@ -27,8 +27,15 @@
 #define BLANKS_LEAST 2u
 #define BLANKS_MOST 8u
 
-/* A full class may soon have room again: when keys are evicted, deferred runs become free, and
- * dropped collections are purged. */
+/* A checkpoint gives the runs of long records back. */
+static bool checkpoint_makes_room(const struct page_file *file, struct store *store)
+{
+    return file->id == FORMAT_EXTENT_FILE && journal_long_record_bytes(&store->journal) > 0;
+}
+
+/* A full class may soon have room again: when a checkpoint gives back the runs of long records,
+ * keys are evicted, deferred runs become free, and dropped collections are purged. No key is
+ * evicted before there has been time for a checkpoint. */
 static enum store_result wait_for_room(struct store_txn *txn, struct page_file *file,
                                        uint32_t size_class)
 {
@@ -39,7 +46,9 @@ static enum store_result wait_for_room(struct store_txn *txn, struct page_file *
         return STORE_WAIT; /* the maintenance thread is about to check */
     if (txn->room_since_ms == 0)
         txn->room_since_ms = now;
-    bool hope = evict_for(txn->worker, file, size_class, txn->room_since_ms);
+    bool hope = checkpoint_makes_room(file, store);
+    if (!hope || now - txn->room_since_ms > SEARCH_AGAIN_MS)
+        hope |= evict_for(txn->worker, file, size_class, txn->room_since_ms);
     hope |= extents ? extent_free_is_near(store) : atomic_load(&store->dropped_tree_count) > 0;
     if (!hope || now - txn->room_since_ms > ROOM_WAIT_MS)
         return STORE_FULL;
@@ -100,7 +109,8 @@ static enum store_result assign_segment(struct store_txn *txn, struct page_file 
 static void keep_some(struct store_txn *txn, struct page_file *file, uint32_t size_class)
 {
     if (atomic_load_explicit(&txn->store->full, memory_order_relaxed) &&
-        file->classes[size_class].free_count < FREE_LEAST && file->blank_count == 0)
+        file->classes[size_class].free_count < FREE_LEAST && file->blank_count == 0 &&
+        !checkpoint_makes_room(file, txn->store))
         evict_for(txn->worker, file, size_class, env_clock_ms() - SEARCH_AGAIN_MS);
 }
 

@@ -188,6 +188,14 @@ fault("long-record-not-freed", "storage/maintenance/writeback.c",
       "the runs of long records do not come back",
       ("long_record_release(store, mark->commit);", ""),
       by=[LONG_RECORD])
+fault("long-records-unbounded", "storage/maintenance/maintenance.c",
+      "long records bring no checkpoint about",
+      ("journal_long_record_bytes(&store->journal) > long_most;", "false;"),
+      by=[LONG_RECORD])
+fault("keys-go-for-long-records", "storage/value/slot_alloc.c",
+      "on a full disk keys are evicted for the room that long records have",
+      ("bool hope = checkpoint_makes_room(file, store);", "bool hope = false;"),
+      by=[LONG_RECORD])
 fault("long-record-damage-unseen", "storage/value/long_record.c",
       "redo takes what stands in a long record's runs for what was written there",
       ("if (format_checksum(to, runs[i].length) != runs[i].checksum) return STORE_CORRUPT;", ""),

@@ -203,6 +203,54 @@ static void its_runs_come_back_with_a_checkpoint(void **state)
     rig_end(&rig, medium);
 }
 
+/* However little of the ring they use, and however few pages they change: a start would read all
+ * of them into memory. */
+static void they_are_bounded(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(10);
+    struct rig rig;
+    struct store_stats stats;
+    uint32_t most = 0;
+    defaults(&rig);
+    rig.options.memory_bytes = 16u << 20;
+    rig_open_on(&rig, medium);
+    for (uint32_t i = 0; i < 200; i++) {
+        must(finish(&rig, put_all(1 + i % GENERATIONS)) == STORE_OK, "put");
+        uint32_t used = runs_in_use(&rig);
+        most = used > most ? used : most;
+        rig_run(&rig, 2);
+    }
+    store_stats(rig.store, &stats);
+    must(most * RUN_BYTES <= 8u << 20, "%u runs are in use", most);
+    must(stats.checkpoints > 0, "no checkpoint");
+    open_after_a_cut(&rig, medium);
+    must(generation_of(&rig) == GENERATIONS, "after recovery");
+    rig_end(&rig, medium);
+}
+
+/* Where the disk is full, their runs are room, for which no key has to go. */
+static void a_full_disk_takes_their_room(void **state)
+{
+    (void)state;
+    struct medium *medium = medium_new(11);
+    struct rig rig;
+    struct store_stats stats;
+    defaults(&rig);
+    rig.options.memory_bytes = 64u << 20;
+    rig_open_on(&rig, medium);
+    for (uint32_t i = 0; i < 20; i++)
+        must(finish(&rig, put_all(1 + i % GENERATIONS)) == STORE_OK, "put");
+    use_runs(&rig);                    /* a key with runs */
+    store_set_max_store(rig.store, 1); /* the files grow no more */
+    store_set_policy(rig.store, &(struct store_policy){.evicts = STORE_EVICT_RANDOM, .samples = 5});
+    for (uint32_t i = 0; i < 400; i++)
+        must(finish(&rig, put_all(1 + i % GENERATIONS)) == STORE_OK, "put %u", i);
+    store_stats(rig.store, &stats);
+    must(stats.evicted_keys == 0, "%llu keys were evicted", (unsigned long long)stats.evicted_keys);
+    rig_end(&rig, medium);
+}
+
 /* A flush of everything gives all runs back, but not those that redo still reads. */
 static void a_flush_leaves_it_alone(void **state)
 {
@@ -301,6 +349,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_whole_or_not_there),
         cmocka_unit_test(its_runs_come_back_with_a_checkpoint),
+        cmocka_unit_test(they_are_bounded),
+        cmocka_unit_test(a_full_disk_takes_their_room),
         cmocka_unit_test(a_flush_leaves_it_alone),
         cmocka_unit_test(a_write_that_fails_is_not_acknowledged),
         cmocka_unit_test(damage_is_noticed),
