@@ -94,8 +94,6 @@ static int allocate(struct disk_file *file, uint64_t from, uint64_t to)
     do
         error = posix_fallocate(file->fd, (off_t)from, (off_t)(to - from));
     while (error == EINTR);
-    if (error && ftruncate(file->fd, (off_t)from) != 0)
-        return errno;
     return error;
 }
 
@@ -103,7 +101,8 @@ static int allocate(struct disk_file *file, uint64_t from, uint64_t to)
  * system's metadata, and a flush of it costs no more than the device's flush. */
 static int file_extend(struct disk_file *file, uint64_t to)
 {
-    uint64_t from = file_size(file);
+    const uint64_t before = file_size(file);
+    uint64_t from = before;
     char *zeros = disk_alloc(EXTEND_STEP);
     if (!zeros)
         return ENOMEM;
@@ -117,6 +116,8 @@ static int file_extend(struct disk_file *file, uint64_t to)
         else if (n == 0 || errno != EINTR)
             error = n == 0 ? EIO : errno;
     }
+    if (error && ftruncate(file->fd, (off_t)before) != 0)
+        error = EIO; /* the part without durable zeros must not be used */
     if (!error && fsync(file->fd) != 0)
         error = EIO; /* whatever the reason: no lack of room is an excuse for it */
     free(zeros);

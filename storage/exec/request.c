@@ -201,8 +201,9 @@ static enum store_result run(struct store_txn *txn)
     txn->bulk_load = NULL;
     enum store_result result = txn->request->run(txn, txn->request);
     load_leave_pages(txn);
+    if (result == STORE_OK)
+        result = databases_settle(txn);
     if (result == STORE_OK) {
-        databases_settle(txn);
         txn->phase = TXN_COMMIT;
     } else if (result == STORE_WAIT && txn->bulk_load) {
         bulk_load_settle(txn);

@@ -25,6 +25,7 @@
 
 #include "storage/base/checks.h"
 #include "storage/value/large_value.h"
+#include "storage/txn/wait.h"
 #include "storage/value/run_write.h"
 
 #define WINDOW 4u
@@ -215,6 +216,10 @@ static enum store_result reserve(struct store_txn *txn, struct store_request *re
         return STORE_REFUSED;
     if (upload->is_closed)
         return STORE_ABSENT;
+    if (atomic_load(&upload->store->reloading)) {
+        maintenance_throttle(txn);
+        return STORE_WAIT;
+    }
     enum run_write_frames frames =
         cache_is_tight(txn->store) ? RUN_WRITE_APART : RUN_WRITE_MAY_BE_APART;
     struct extent_list *runs = left > 0 ? &upload->extents : &upload->nodes;

@@ -69,6 +69,8 @@ static uint32_t growth(const struct store *store, const struct page_file *file)
     uint64_t share = room / (2 * (store->partition_count + 1));
     if (wanted > share)
         wanted = share > 0 ? (uint32_t)share : 1;
+    uint32_t possible = engine_segments_max(file) - file->segment_count;
+    wanted = wanted < possible ? wanted : possible;
     return wanted < room ? wanted : (uint32_t)room;
 }
 
@@ -92,13 +94,24 @@ static bool is_lack_of_room(int error)
     return error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM;
 }
 
+/* Otherwise the file would grow again and again, by segments that cannot be used. */
+static bool has_table_for(struct page_file *file, uint32_t count, uint64_t bytes)
+{
+    pthread_mutex_lock(&file->lock);
+    bool has = page_file_make_room(file, (uint32_t)(bytes / SEGMENT_BYTES) + count);
+    pthread_mutex_unlock(&file->lock);
+    return has;
+}
+
 static void grow(struct store *store, struct page_file *file)
 {
     uint32_t count = growth(store, file);
     uint64_t before = store->disk->ops->size(file->file) / SEGMENT_BYTES * SEGMENT_BYTES;
-    int error = count
-                    ? store->disk->ops->extend(file->file, before + (uint64_t)count * SEGMENT_BYTES)
-                    : ENOSPC;
+    int error =
+        !count ? ENOSPC
+        : !has_table_for(file, count, before)
+            ? ENOMEM
+            : store->disk->ops->extend(file->file, before + (uint64_t)count * SEGMENT_BYTES);
     if (error && !is_lack_of_room(error)) { /* the flush covers earlier writes, too */
         env_fail(&store->env, "extending a file", error);
         return;

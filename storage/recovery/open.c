@@ -35,6 +35,11 @@ static enum store_result open_page_file(struct store *store, struct page_file *f
         return error == ENOENT ? STORE_CORRUPT : STORE_IO;
     }
     uint64_t size = store->disk->ops->size(file->file);
+    if (size / SEGMENT_BYTES > engine_segments_max(file)) {
+        snprintf(message, STORE_MESSAGE_MAX, "%s of the data directory is larger than can be",
+                 name);
+        return STORE_CORRUPT;
+    }
     if (!page_file_make_room(file, (uint32_t)(size / SEGMENT_BYTES)))
         return STORE_NO_MEMORY;
     file->segment_count = (uint32_t)(size / SEGMENT_BYTES);

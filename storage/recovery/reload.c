@@ -17,7 +17,7 @@
  *    may have page reads in flight. Such a page was not in memory, so the file has its newest
  *    state; recovery does not change it, and the frame stays and becomes valid.
  * 3. No value reader or snapshot is open, so nothing reads runs that the deferred list would have
- *    kept. No upload is open, so nothing writes to runs that no item names.
+ *    kept. No upload has a run, so nothing writes to runs that no item names.
  */
 #include "storage/recovery/reload.h"
 
@@ -38,14 +38,16 @@
 
 /* ---- quiescing ---- */
 
-/* By value readers or snapshots; or by uploads to runs that recovery would find free. */
-static bool is_in_use(struct store *store)
+/* False: runs are in use by value readers or snapshots, or by uploads, to which recovery would find
+ * them free. Uploads that begin from here on wait. */
+static bool begin(struct store *store)
 {
     pthread_mutex_lock(&store->extents.lock);
-    bool any = !LIST_EMPTY(&store->readers) || !LIST_EMPTY(&store->open_uploads) ||
-               !LIST_EMPTY(&store->snapshots);
+    bool is_free = LIST_EMPTY(&store->readers) && LIST_EMPTY(&store->open_uploads) &&
+                   LIST_EMPTY(&store->snapshots);
+    atomic_store(&store->reloading, is_free);
     pthread_mutex_unlock(&store->extents.lock);
-    return any;
+    return is_free;
 }
 
 /* The maintenance thread may be waiting for a journal group whose write this thread has to
@@ -145,7 +147,7 @@ enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE
 {
     struct store *store = txn->store;
     assert(txn->request->scope == STORE_SCOPE_ALL && txn->write_count == 0);
-    if (is_in_use(store)) {
+    if (!begin(store)) {
         snprintf(message, STORE_MESSAGE_MAX,
                  "A large value is being sent to a client or received, or a snapshot made");
         return STORE_LOCKED;
@@ -154,6 +156,7 @@ enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE
     enum store_result result = STORE_REFUSED;
     if (stand_still(txn))
         result = recover_again(store, message);
+    atomic_store(&store->reloading, false);
     int error = maintenance_start(store);
     if (error && result == STORE_OK) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot start a thread");

@@ -193,19 +193,32 @@ static void settle_writes(struct store_txn *txn)
         arrangement->doomed = 0;
 }
 
-void databases_settle(struct store_txn *txn)
+/* No id is used twice: items of a flushed database may be in free slots on the disk. */
+static bool has_ids_left(const struct store *store)
+{
+    if (store->databases.next_id + (uint64_t)STORE_DB_COUNT < FORMAT_HIDDEN)
+        return true;
+    env_log(&store->env, STORE_LOG_WARNING,
+            "This data directory has seen 4 billion flushes: FLUSHDB and FLUSHALL are refused. "
+            "Remedy: copy the data to a new directory");
+    return false;
+}
+
+enum store_result databases_settle(struct store_txn *txn)
 {
     const struct store *store = txn->store;
     struct arrangement *arrangement = &txn->arrangement;
     if (!arrangement->changed)
-        return;
+        return STORE_OK;
     arrangement->doomed = 0;
     settle_writes(txn);
     txn->write_table_size = 0;
     if (nothing_changes(arrangement)) {
         arrangement->changed = false;
-        return;
+        return STORE_OK;
     }
+    if (arrangement->flushes > 0 && !has_ids_left(store))
+        return STORE_FULL;
     find_origins(arrangement);
     arrangement->databases = store->databases;
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++) {
@@ -214,6 +227,7 @@ void databases_settle(struct store_txn *txn)
         arrangement->databases.ids[db] =
             is_new ? arrangement->databases.next_id++ : store->databases.ids[origin];
     }
+    return STORE_OK;
 }
 
 /* ---- the commit ---- */

@@ -17,8 +17,9 @@ static inline uint32_t databases_committed(const struct store_txn *txn, uint32_t
     return place <= STORE_HIDDEN_DB ? engine_database(txn->store, place) : 0;
 }
 /* At the end of the run: brings writes, flushes and swaps into an order in which they can be
- * applied: the doomed writes, then the new map, then the other writes. */
-void databases_settle(struct store_txn *txn);
+ * applied: the doomed writes, then the new map, then the other writes. STORE_FULL: no id is left
+ * for a flush. */
+STORE_MUST_CHECK enum store_result databases_settle(struct store_txn *txn);
 /* Applies the new map; all partitions' locks are held. Returns how many keys are dead now. */
 uint64_t databases_change(struct store_txn *txn, uint64_t commit);
 /* An id that no logical database has any more: its items are garbage. */

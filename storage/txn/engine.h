@@ -462,6 +462,7 @@ struct store {
     pthread_cond_t maintenance_wake;
     bool maintenance_stop, maintenance_asked;
     _Atomic int64_t grow_retry_ms; /* next attempt to grow after ENOSPC */
+    _Atomic bool reloading;        /* uploads wait before they reserve a run */
     _Atomic bool sweep_asked;      /* items of flushed databases are still in the index */
     bool sweeping;                 /* the maintenance thread's, like its position */
     uint32_t sweep_partition, sweep_segment;
@@ -496,6 +497,13 @@ static inline uint32_t engine_flags(uint32_t flags)
     return (flags & FORMAT_TREES ? INDEX_TREES : 0u) |
            (flags & (FORMAT_LARGE | FORMAT_LONG_KEY) ? INDEX_LARGE : 0u) |
            (flags & FORMAT_HAS_EXPIRY ? INDEX_EXPIRES : 0u);
+}
+
+/* Pages are numbered with 32 bits, those of slabs with the bits of an index entry. */
+static inline uint32_t engine_segments_max(const struct page_file *file)
+{
+    uint32_t most = file->id == FORMAT_EXTENT_FILE ? UINT32_MAX : INDEX_PAGE_MAX;
+    return most / SEGMENT_PAGES;
 }
 
 static inline uint32_t engine_database(const struct store *store, uint32_t db)

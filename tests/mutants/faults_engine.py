@@ -429,11 +429,19 @@ fault("upload-put-too-early", "storage/exec/upload.c",
       "a value that was uploaded is named by a commit before all of it is durable",
       ("if (upload->in_flight > 0) { upload->is_awaited = true; return STORE_WAIT; }", ""),
       by=[UPLOAD])
+fault("ids-run-out", "storage/txn/databases.c",
+      "a flush takes an id that stands for something else",
+      ("if (arrangement->flushes > 0 && !has_ids_left(store)) return STORE_FULL;", ""),
+      by=[FAULTS])
 fault("upload-flushed-away", "storage/value/free.c",
       "a flush of everything frees what uploads are writing to",
       ("store->hooks->set_uploads_apart(store, true);", ""),
       ("store->hooks->set_uploads_apart(store, false);", ""),
       by=[UPLOAD])
+fault("upload-begins-in-a-reload", "storage/exec/upload.c",
+      "an upload takes a run while everything is recovered",
+      ("if (atomic_load(&upload->store->reloading)) {", "if (false) {"),
+      by=["test_upload.py::test_uploads_that_begin_in_a_reload"])
 fault("upload-leaks", "storage/exec/upload.c",
       "the space of an upload that was given up does not come back",
       ("if (!upload->is_handed_over) {", "if (false) {"),

@@ -1,6 +1,7 @@
 """Long values, which go to their place in the store while they arrive: the replies are those that
 values in memory would get, and neither memory nor disk stays behind."""
 
+import itertools
 import os
 import threading
 import time
@@ -281,6 +282,42 @@ def test_stopping_and_reloading_in_the_middle(make_server):
     with server.raw() as raw:
         assert raw.call("GET", "k") == bulk(VALUE)
         assert raw.call("DEBUG", "RELOAD") == b"+OK\r\n"
+
+
+@pytest.mark.vellum
+def test_uploads_that_begin_in_a_reload(make_server):
+    """They take runs that the recovery would have found free."""
+    server = make_server(enable_debug_command="yes")
+    stop, errors = threading.Event(), []
+
+    def write(number):
+        try:
+            with server.raw() as raw:
+                for i in itertools.count():
+                    value = os.urandom(200_000 + i % 7 * 30_000)
+                    assert raw.call("SET", f"k{number}", value) == b"+OK\r\n"
+                    assert raw.call("GET", f"k{number}") == bulk(value)
+                    if stop.wait(0.005):
+                        return
+        except Exception as error:  # pylint: disable=broad-except
+            errors.append(repr(error))
+
+    writers = [threading.Thread(target=write, args=(i,)) for i in range(3)]
+    for writer in writers:
+        writer.start()
+    with server.raw() as raw:
+        until = time.monotonic() + 10
+        reloads = 0
+        while reloads < 30 and time.monotonic() < until and not errors:
+            reloads += raw.call("DEBUG", "RELOAD") == b"+OK\r\n"
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert not errors and reloads > 0
+    server.restart()
+    with server.raw() as raw:
+        for i in range(3):
+            assert raw.call("GET", f"k{i}").startswith(b"$")
 
 
 def is_closed_after(raw, *parts):

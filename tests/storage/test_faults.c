@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "storage/format/format.h"
-#include "storage/journal/journal.h"
+#include "storage/txn/engine.h"
 #include "tests/storage/workload.h"
 
 #define SPREAD 600u /* keys that do not all fit into the cache with their values */
@@ -344,6 +344,33 @@ static void a_full_disk_takes_deletes(void **state)
 
 /* ---- bytes that are not as they were written ---- */
 
+/* Each flush of a database with keys takes an id for ever. */
+static void the_last_database_id_is_not_taken(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    start(&rig, &medium);
+    rig.store->databases.next_id = FORMAT_HIDDEN - STORE_DB_COUNT - 1;
+    enum store_result result = STORE_OK;
+    for (uint32_t i = 0; i < 3; i++) {
+        must(do_set(&rig, "key", "value") == STORE_OK, "set");
+        struct call *call = call_new();
+        call->exclusive = true;
+        call_step(call, STEP_FLUSH_ALL, 0);
+        call_start(rig.workers[0], call);
+        call_wait(&rig, call);
+        result = call->result;
+        call_free(call);
+    }
+    must(result == STORE_FULL && rig.warnings > 0, "the last flush says %d", result);
+    rig_reopen(&rig, medium);
+    struct blob *value = do_get(&rig, "key", &result);
+    must(value, "the key that was not flushed: %d", result);
+    blob_unref(value);
+    rig_end(&rig, medium);
+}
+
 static void flip_value(struct medium *medium, const char *value)
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -675,6 +702,7 @@ int main(void)
         cmocka_unit_test(what_was_not_written_is_shown),
         cmocka_unit_test(any_operation_of_a_recovery_may_fail),
         cmocka_unit_test(a_full_disk_takes_deletes),
+        cmocka_unit_test(the_last_database_id_is_not_taken),
         cmocka_unit_test(a_flipped_byte_is_noticed_at_the_start),
         cmocka_unit_test(a_flipped_byte_is_noticed_when_it_is_read),
         cmocka_unit_test(a_flipped_byte_of_a_large_value_is_noticed),
