@@ -14,6 +14,7 @@
 #include "server/core/session.h"
 #include "server/types/string_build.h"
 #include "server/types/string_walk.h"
+#include "server/exec/long_run.h"
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
@@ -30,7 +31,9 @@ enum store_result cmd_del(struct call *call)
     int64_t deleted = 0;
     for (uint32_t i = 0; i < call->key_count; i++) {
         struct store_item item;
-        enum store_result result = call_find(call, &call->keys[i], &item);
+        enum store_result result = call_yield_at(call, i);
+        if (result == STORE_OK)
+            result = call_find(call, &call->keys[i], &item);
         if (result == STORE_ABSENT)
             continue;
         if (result == STORE_OK)

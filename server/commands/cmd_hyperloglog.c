@@ -89,8 +89,12 @@ enum store_result cmd_pfadd(struct call *call)
     if (result != STORE_OK)
         return result;
     bool changed = !value.exists;
-    for (size_t i = 2; i < call->argc; i++)
+    for (size_t i = 2; i < call->argc; i++) {
         changed |= hll_add(hll, call->argv[i], sparse_max(call));
+        result = call_yield_at(call, i);
+        if (result != STORE_OK)
+            return result;
+    }
     resp_integer(call->reply, changed);
     if (!changed)
         return STORE_OK;

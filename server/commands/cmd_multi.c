@@ -212,7 +212,9 @@ enum store_result cmd_watch(struct call *call)
     if (items == NULL || exists == NULL)
         return STORE_NO_MEMORY;
     for (uint32_t i = 0; i < call->key_count; i++) {
-        enum store_result result = store_get(call->txn, &call->keys[i], &items[i]);
+        enum store_result result = call_yield_at(call, i);
+        if (result == STORE_OK)
+            result = store_get(call->txn, &call->keys[i], &items[i]);
         if (result != STORE_OK && result != STORE_ABSENT)
             return result;
         exists[i] = result == STORE_OK;

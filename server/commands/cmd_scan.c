@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #include "server/exec/collector.h"
+#include "server/exec/long_run.h"
 #include "server/types/scan_args.h"
 #include "server/core/session.h"
 #include "server/core/call.h"
@@ -45,6 +46,14 @@ static void visit_key(void *arg, const char *key, uint32_t key_len, const struct
     visit->collector->count++;
 }
 
+/* Others have their turns after so many entries. */
+static enum store_result end_step(struct call *call, struct collector *collector, uint32_t entries)
+{
+    if (collector->is_nested)
+        return call_yield(call);
+    return collector_step_fills(collector, entries) ? collector_step(call, collector) : STORE_OK;
+}
+
 /* Runs steps until the end of the database, or until a number of index entries was visited, which
  * call->cursor counts. A step that has to wait has visited nothing, so the scan's position is where
  * the next run must continue. */
@@ -64,9 +73,10 @@ static enum store_result walk_on(struct call *call, struct collector *collector,
         assert(left <= step && call->cursor <= budget);
         call->cursor += step - left;
         collector->is_over = collector->at == 0 || call->cursor == budget;
-        if (!collector->is_over && !collector->is_nested &&
-            collector_step_fills(collector, step - left))
-            return collector_step(call, collector);
+        if (!collector->is_over)
+            result = end_step(call, collector, step - left);
+        if (result != STORE_OK)
+            return result;
     }
     return STORE_OK;
 }
@@ -124,8 +134,30 @@ static void pick_key(void *arg, const char *key, uint32_t key_len, const struct 
     resp_bulk(&collector->out, key, key_len);
 }
 
-/* Picks among a few keys from a random position on, wrapping around at the end. So a key after a
- * wide gap is not much more likely than the others. */
+/* From a random position on, wrapping around at the end, until there are so many candidates. The
+ * walk is long if other databases have many more keys. */
+static enum store_result find_candidates(struct call *call, struct collector *collector,
+                                         uint64_t wanted)
+{
+    while (collector->count < wanted) {
+        uint32_t step = call->cursor == 0 ? RANDOM_CANDIDATES : STEP_ENTRIES, left = step;
+        collector->is_over |= collector->at == 0; /* after wrapping around it ends at the end */
+        enum store_result result =
+            store_scan(call->txn, call->session->db, &collector->at, &left, pick_key, collector);
+        if (result != STORE_OK)
+            return result;
+        call->cursor += step - left;
+        if (collector->at == 0 && collector->is_over)
+            return STORE_OK;
+        result = end_step(call, collector, step - left);
+        if (result != STORE_OK)
+            return result;
+    }
+    return STORE_OK;
+}
+
+/* Picks among a few neighbours, so that a key after a wide gap is not much more likely than the
+ * others. */
 enum store_result cmd_randomkey(struct call *call)
 {
     uint32_t db = call->session->db;
@@ -133,21 +165,14 @@ enum store_result cmd_randomkey(struct call *call)
     enum store_result counted = store_txn_db_stats(call->txn, db, &stats);
     if (counted != STORE_OK)
         return counted;
-    bool few = stats.keys <= RANDOM_CANDIDATES;
-    uint64_t start = few ? 0 : store_scan_at(call->txn, db, call->random_seed);
+    uint64_t wanted = stats.keys < RANDOM_CANDIDATES ? stats.keys : RANDOM_CANDIDATES;
+    uint64_t start = wanted == stats.keys ? 0 : store_scan_at(call->txn, db, call->random_seed);
     struct collector *collector = walk_get(call, start);
     if (collector == NULL)
         return STORE_NO_MEMORY;
-    while (collector->count < RANDOM_CANDIDATES) {
-        uint32_t budget = RANDOM_CANDIDATES;
-        collector->is_over |= collector->at == 0; /* after wrapping around it ends at the end */
-        enum store_result result =
-            store_scan(call->txn, db, &collector->at, &budget, pick_key, collector);
-        if (result != STORE_OK)
-            return result;
-        if (collector->at == 0 && collector->is_over)
-            break;
-    }
+    enum store_result result = find_candidates(call, collector, wanted);
+    if (result != STORE_OK)
+        return result;
     if (collector->out.failed)
         return STORE_NO_MEMORY;
     if (collector->count > 0)

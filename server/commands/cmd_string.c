@@ -5,6 +5,7 @@
 
 #include "server/commands/commands.h"
 #include "server/core/server.h"
+#include "server/exec/long_run.h"
 #include "server/exec/upload.h"
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
@@ -446,11 +447,14 @@ enum store_result cmd_setrange(struct call *call)
 
 /* ---- several keys ---- */
 
+/* Without turns of others: they would take locks of all keys, for longer than it looks them up. */
 enum store_result cmd_mget(struct call *call)
 {
     resp_array(call->reply, call->key_count);
     for (uint32_t i = 0; i < call->key_count; i++) {
         struct string_value value;
+        if (i % YIELD_EVERY == YIELD_EVERY - 1 && !call_may_reply(call))
+            return STORE_NO_MEMORY;
         enum store_result result = call_find(call, &call->keys[i], &value.item);
         if (result != STORE_OK && result != STORE_ABSENT)
             return result;
@@ -476,7 +480,9 @@ static enum store_result put_pairs(struct call *call)
     enum store_result result = STORE_OK;
     for (uint32_t i = 0; i < call->key_count && result == STORE_OK; i++) {
         struct resp_slice value = call->argv[2 * i + 2];
-        result = call_notify_if_new(call, &call->keys[i]);
+        result = call_yield_at(call, i);
+        if (result == STORE_OK)
+            result = call_notify_if_new(call, &call->keys[i]);
         if (result != STORE_OK)
             return result;
         call_notify(call, NOTIFY_STRING, "set", &call->keys[i]);
@@ -501,7 +507,10 @@ enum store_result cmd_msetnx(struct call *call)
     /* All keys are looked up before the first write, so that a key may be given twice. */
     for (uint32_t i = 0; i < call->key_count; i++) {
         struct store_item item;
-        enum store_result result = store_get(call->txn, &call->keys[i], &item);
+        enum store_result result = call_yield_at(call, i);
+        if (result != STORE_OK)
+            return result;
+        result = store_get(call->txn, &call->keys[i], &item);
         if (result == STORE_OK)
             resp_integer(call->reply, 0);
         if (result != STORE_ABSENT)

@@ -18,7 +18,9 @@
 #define TURN_NSEC 1000000
 #define FIRST_NSEC (2 * TURN_NSEC)
 #endif
-#define FIBERS_MAX 64 /* per worker; further long runs are repeated until one is free */
+#define REPLY_STEP (256 * 1024)
+#define READER_BYTES 2048 /* about the store's memory for one */
+#define FIBERS_MAX 64     /* per worker; further long runs are repeated until one is free */
 
 static bool is_in_script(const struct call *call)
 {
@@ -34,10 +36,32 @@ static enum store_result begin_anew(struct request *request)
     return store_step(request->call.txn);
 }
 
+/* Without the replies of the commands before it in EXEC, which are counted already. */
+static uint64_t reply_bytes(const struct call *call, const struct request *request)
+{
+    uint64_t before = call->reply == request->call.reply ? request->reply_start : 0;
+    if (call->outer != NULL && call->reply == call->outer->reply)
+        before += call->outer->nested_calls->replies.bytes;
+    uint64_t bytes = call->reply->len > before ? call->reply->len - before : 0;
+    return bytes + request->reader_count * (uint64_t)READER_BYTES;
+}
+
+bool call_may_reply(struct call *call)
+{
+    struct request *request = request_of_call(call);
+    uint64_t bytes = reply_bytes(call, request);
+    if (bytes < request->replied.bytes + REPLY_STEP)
+        return true;
+    request->replied.server = call->server;
+    return collected_set(&request->replied, bytes);
+}
+
 enum store_result call_yield(struct call *call)
 {
     struct request *request = request_of_call(call);
     struct worker *worker = call->worker;
+    if (!call_may_reply(call))
+        return STORE_NO_MEMORY;
     uint64_t now = commandstats_clock();
     if (request->looked_ns == 0)
         request->looked_ns = now;
@@ -104,6 +128,7 @@ static enum store_result begin(struct request *request)
 {
     struct call *call = &request->call;
     long_run_drop(request);
+    request_uncount_reply(request);
     call->hits = call->misses = 0;
     resp_truncate(call->reply, request->reply_start);
     request->reader_count = 0;
@@ -187,6 +212,8 @@ enum store_result long_run_in_store(struct store_txn *txn, struct store_request 
     result = batch_end(call, run_timed_turn(request));
     if (store_is_prefetch_run(txn))
         call_drop_progress(call);
+    if (!goes_on(request))
+        request_uncount_reply(request);
     if (result == STORE_WAIT && !goes_on(request))
         request_drop_reply(request);
     return result;

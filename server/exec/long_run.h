@@ -27,9 +27,9 @@
 #define YIELD_EVERY 64
 #endif
 
-/* Any result but STORE_OK is passed up at once. Items and entries read before the call are
- * invalid afterwards; cursors stay valid. As with any STORE_WAIT, do not call it after a change
- * that cannot be repeated. */
+/* Any result but STORE_OK is passed up at once, as STORE_NO_MEMORY if the reply has become too
+ * long. Items and entries read before the call are invalid afterwards; cursors stay valid. As with
+ * any STORE_WAIT, do not call it after a change that cannot be repeated. */
 STORE_MUST_CHECK enum store_result call_yield(struct call *call);
 
 /* The same in a loop, for each `i` from 0 on. */
@@ -37,6 +37,10 @@ static inline enum store_result call_yield_at(struct call *call, uint64_t i)
 {
     return i % YIELD_EVERY == YIELD_EVERY - 1 ? call_yield(call) : STORE_OK;
 }
+
+/* Counts the reply as collected while it grows, as call_yield does: a short command may name one
+ * value very often. False: it has become too long. */
+bool call_may_reply(struct call *call);
 
 /* One run of a request in the store: calls the command's function from the top, or resumes it
  * where it was suspended. */

@@ -669,6 +669,7 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
     end_time(nested);
     if ((call->command->flags & (CMD_WRITE | CMD_CACHES_RESULT)) != 0)
         note_write(nested);
+    request_uncount_reply(request_of_call(call));
     if (!keep_reply(nested, start, reader_count) || !count_reply(call->outer, reply))
         return STORE_NO_MEMORY;
     note_error(nested, reply->data + start, reply->len - start);

@@ -75,6 +75,7 @@ void request_free(struct request *request)
     assert(request->reader_count == 0 && request->state != REQUEST_RUNNING);
     assert(STAILQ_EMPTY(&request->effects.messages) && request->fiber == NULL);
     call_drop_progress(call);
+    request_uncount_reply(request);
     nested_calls_free(call->nested_calls);
     call->nested_calls = NULL;
     upload_free(call->upload);

@@ -17,6 +17,7 @@
 
 #include "server/base/input_buffer.h"
 #include "server/core/command.h"
+#include "server/exec/collector.h"
 #include "server/pubsub/effects.h"
 #include "server/core/worker.h"
 
@@ -71,10 +72,11 @@ struct request {
     LIST_ENTRY(request) of_suspended;
 
     /* for long runs, see long_run.h */
-    struct fiber *fiber;  /* NULL: it has none */
-    uint64_t stack_bytes; /* its memory, as far as counted in `bytes` */
-    uint64_t attempt;     /* in which it was suspended */
-    uint64_t looked_ns;   /* when its time slice began; 0: not started */
+    struct fiber *fiber;      /* NULL: it has none */
+    uint64_t stack_bytes;     /* its memory, as far as counted in `bytes` */
+    uint64_t attempt;         /* in which it was suspended */
+    struct collected replied; /* a reply that grows */
+    uint64_t looked_ns;       /* when its time slice began; 0: not started */
     enum store_result run_result;
     bool is_long;     /* its next run gets a fiber */
     bool is_on_fiber; /* at this moment */
@@ -114,6 +116,13 @@ bool request_hold_copy(struct request *request); /* false: out of memory */
 
 /* Reserves room for `count` keys; false: out of memory. */
 bool request_reserve_keys(struct request *request, size_t count);
+
+/* The reply has ended, or counts elsewhere. */
+static inline void request_uncount_reply(struct request *request)
+{
+    if (request->replied.bytes > 0)
+        (void)collected_set(&request->replied, 0);
+}
 
 /* Drops the reply of a discarded run, if it is long: many requests may wait. */
 void request_drop_reply(struct request *request);

@@ -269,6 +269,7 @@ static void run_nested_round(struct worker *worker, struct conn *apart)
     serve_sockets(worker, apart);
     look_at_undurable(worker);
     take_up_again(worker);
+    pubsub_hear_again(worker);
     give_turns_but(worker, apart);
     send_replies(worker, apart);
     worker->runs_nested_round = false;

@@ -648,7 +648,8 @@ void pubsub_publish(struct server *server, struct worker *self, struct publicati
             continue;
         publication_hold(publication);
         atomic_fetch_add(&pubsub->undelivered, publication_size(server, publication));
-        visit->message = (struct worker_message){.visit = deliver};
+        /* Urgent, as the clients that publish are throttled until it is delivered. */
+        visit->message = (struct worker_message){.visit = deliver, .is_urgent = true};
         if (server->workers[i] == self)
             worker_post_self(self, &visit->message);
         else

@@ -100,8 +100,8 @@ fault("parked-without-a-look", "server/exec/runner.c",
       by=["test_gaps.py::test_commands_behind_one_that_waits_are_many_rounds"])
 fault("put-off-for-ever", "server/loop/worker_loop.c",
       "a connection that was put off to the next round has no turn in it",
-      ("look_at_undurable(worker); take_up_again(worker); pubsub_hear_again(worker);",
-       "look_at_undurable(worker); pubsub_hear_again(worker);"),
+      ("take_up_again(worker); pubsub_hear_again(worker); client_memory_let_go(worker);",
+       "pubsub_hear_again(worker); client_memory_let_go(worker);"),
       by=["test_gaps.py::test_every_client_of_a_long_round_goes_on"])
 fault("lcs-at-once", "server/commands/cmd_lcs.c",
       "a table of 128 million cells is filled in one run",
@@ -460,10 +460,24 @@ fault("announced-memory-taken", "server/net/client_memory.c",
       "a command that no client may have is received as far as memory goes",
       ("if (bytes <= limit ||", "if (bytes > 0 ||"),
       by=["test_memory.py::test_a_client_that_announces_too_long_a_command_is_closed_at_once"])
+fault("publishers-wait-for-scripts", "server/pubsub/pubsub.c",
+      "what is published waits for a busy script's end, and with it who publishes much",
+      (".visit = deliver, .is_urgent = true}", ".visit = deliver}"),
+      by=["test_busy.py::test_messages_come_meanwhile"])
 fault("replies-of-exec-uncounted", "server/exec/nested.c",
       "the replies of a transaction's commands are no memory",
       ("|| !count_reply(call->outer, reply))", ")"),
       by=["test_memory.py::test_a_transaction_whose_replies_have_no_room_is_refused"])
+fault("scan-without-a-look", "server/commands/cmd_scan.c",
+      "a walk over the keys gives nobody else a turn",
+      ("if (collector->is_nested) return call_yield(call); "
+       "return collector_step_fills(collector, entries) ? collector_step(call, collector) : STORE_OK;",
+       "(void)call, (void)collector, (void)entries; return STORE_OK;"),
+      by=["test_gaps.py::test_the_only_key_beside_a_million_others"])
+fault("growing-replies-uncounted", "server/exec/long_run.c",
+      "a reply counts as memory only when it is complete",
+      ("return collected_set(&request->replied, bytes);", "return true;"),
+      by=["test_memory_limits.py::test_one_value_that_is_named_very_often"])
 fault("subscriptions-cost-for-ever", "server/pubsub/pubsub.c",
       "what a subscription takes stays counted when it has ended",
       ("session->bytes -= bytes_of(one);", ""),

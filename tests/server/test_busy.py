@@ -2,6 +2,7 @@
 
 import select
 import signal
+import threading
 import time
 
 import pytest
@@ -222,18 +223,52 @@ def test_pipelines_around_it(others, connect):
     assert runner.reply() == b"$1\r\n1\r\n"
 
 
-def test_messages_wait_for_it(others, busy, connect):
-    """What other workers publish comes to a busy worker's subscribers when it is free again."""
+def test_messages_come_meanwhile(others, busy, connect):
+    """A busy worker's subscribers get what other workers publish, and so nobody waits for them."""
     subscribers = [connect() for _ in others]
     for subscriber in subscribers:
         subscriber.call("SUBSCRIBE", "news")
     runner = busy()
     sent = [other.call("PUBLISH", "news", "x") for other in others]
     assert sent.count(BUSY) == 1
-    kill(others[0], runner)
     for subscriber in subscribers:
         for _ in range(len(others) - 1):
             assert b"news" in subscriber.reply()
+    kill(others[0], runner)
+
+
+@pytest.mark.vellum
+def test_publishers_do_not_wait_for_it(others, busy, connect):
+    """However much they publish: they can still end the script."""
+    drains = [connect() for _ in others]
+    received = [0]
+    stop = threading.Event()
+
+    def drain(raw):
+        while not stop.is_set():
+            if select.select([raw.socket], [], [], 0.1)[0]:
+                received[0] += len(raw.socket.recv(1 << 20))
+
+    for raw in drains:
+        raw.call("SUBSCRIBE", "news")
+    threads = [threading.Thread(target=drain, args=(raw,)) for raw in drains]
+    for thread in threads:
+        thread.start()
+    try:
+        assert others[0].call("CONFIG", "SET", "maxmemory", "64mb") == OK
+        runner = busy()
+        free = [other for other in others if other.call("PING") == PONG]
+        for _ in range(60):
+            for other in free:
+                assert other.call("PUBLISH", "news", bytes(1 << 20)).startswith(b":")
+        for other in free:
+            assert other.call("PING") == PONG
+        kill(others[0], runner)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert received[0] > 0 or not free
 
 
 CATCHERS = {

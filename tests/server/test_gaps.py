@@ -51,6 +51,23 @@ def test_a_pipeline_of_long_commands_is_many_rounds(server):
     assert gap_of(server, LONG * 700, 700) < LIMIT_USEC
 
 
+@pytest.mark.parametrize("server", [dict(maxmemory="1gb")], indirect=True)
+def test_the_only_key_beside_a_million_others(server):
+    with server.raw() as raw:
+        for i in range(20):
+            assert raw.call("DEBUG", "POPULATE", "50000", f"key{i}") == b"+OK\r\n"
+        raw.call("SELECT", "1")
+        raw.call("SET", "only", "x")
+    only = b"$4\r\nonly\r\n"
+    for words, reply in ((["RANDOMKEY"], only), (["EVAL", "return redis.call('RANDOMKEY')", "0"], only),
+                         (["EVAL", "return redis.call('KEYS', 'only')", "0"], b"*1\r\n" + only)):
+        with server.raw() as beside, server.raw() as raw:
+            raw.call("SELECT", "1")
+            longest(beside)
+            assert raw.call(*words) == reply
+            assert longest(beside) < LIMIT_USEC, words
+
+
 def test_commands_behind_one_that_waits_are_many_rounds(server):
     with server.raw() as other:
         wait = harness.encode("BLPOP", "list", "0")

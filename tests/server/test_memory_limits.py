@@ -562,3 +562,33 @@ def test_a_stop_without_room_for_the_index_is_no_damage(make_server):
         assert status == 0 and f"{count} items" in lines and "no index checkpoint" in lines, lines
     server.start()
     assert server.client().dbsize() == count
+
+
+NAMED_OFTEN = {
+    "MGET": ["MGET"] + ["key"] * 200_000,
+    "MGET of long values": ["MGET"] + ["long"] * 30_000,
+    "HMGET": ["HMGET", "hash", *["field"] * 200_000],
+    "in a transaction": ["MGET"] + ["key"] * 50_000,
+}
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("words", NAMED_OFTEN.values(), ids=NAMED_OFTEN.keys())
+def test_one_value_that_is_named_very_often(make_server, request, words):
+    """A short command for a reply of hundreds of megabytes."""
+    server = make_server(maxmemory="64mb")
+    with server.raw() as raw, server.raw() as other:
+        raw.call("SET", "key", b"v" * 1500)
+        raw.call("SET", "long", b"v" * 100_000)
+        raw.call("HSET", "hash", "field", b"v" * 1500)
+        try:
+            if "transaction" in request.node.name:
+                raw.call("MULTI")
+                raw.call(*words)
+                assert b"OOM" in raw.call("EXEC")
+            else:
+                assert raw.call(*words).startswith(b"-OOM")
+        except (ConnectionError, EOFError):
+            pass  # closed for its buffers
+        assert other.call("MGET", "key", "key").startswith(b"*2\r\n$1500\r\n")
+        assert server.peak_memory() < 64 * MB
