@@ -163,7 +163,7 @@ fault("dirty-node-dropped", "storage/maintenance/tree_purge.c",
 fault("dropped-tree-outlives-a-flush", "storage/exec/flush.c",
       "pages are freed once more after a flush of everything",
       ("store->generation++;", ""),
-      by=TREES)
+      by=["test_bulk_load"])
 fault("collection-not-dropped", "storage/exec/commit.c",
       "the pages of a deleted collection are lost until the next start",
       ("if (old && !tree_is_kept(txn, old->collection))", "if (false)"),
@@ -346,7 +346,7 @@ fault("no-copy-on-write", "storage/cache/page_file.c",
 fault("copy-is-clean", "storage/cache/page_file.c",
       "the copy of a frame that is being written can go before the write has arrived",
       ("page_file_mark_dirty(file, copy, frame->commit);", ""),
-      by=[CONCURRENT, RANDOM])
+      by=["test_page_file"])
 fault("page-unverified", "storage/txn/load.c",
       "a damaged item is served from a page that was read",
       ("if (empty || (verify_slot(file, page, slot, item) != SLOT_DAMAGED && "

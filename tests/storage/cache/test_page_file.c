@@ -341,6 +341,33 @@ static void what_is_in_use_stays(void **state)
     rig_end(&rig, medium);
 }
 
+/* Until the older frame has been written: a clean copy might be evicted, and the page read again as
+ * it was on the disk before. */
+static void a_copy_of_what_is_being_written_stays(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    put(&rig, 1, 100);
+    sync_all(&rig);
+    struct page_file *file = &rig.store->partitions[0].file;
+    pthread_mutex_lock(&file->lock);
+    uint32_t page = 0;
+    while (!file->table[page] || !arena_frame(file->arena, file->table[page])->dirty)
+        page++;
+    uint32_t old = file->table[page], copy = old;
+    page_file_mark_clean(file, old); /* as write-back does */
+    page_file_ref(file, old);
+    arena_frame(file->arena, old)->writing = true;
+    must(page_file_writable(file, &copy) && copy != old, "no copy");
+    must(arena_frame(file->arena, copy)->dirty, "the copy may be evicted");
+    arena_frame(file->arena, old)->writing = false;
+    page_file_unref(file, old);
+    pthread_mutex_unlock(&file->lock);
+    must(is_there(&rig, 1, 100), "the key is gone");
+    rig_end(&rig, medium);
+}
+
 /* ---- cuts ---- */
 
 /* Many of the old ones in a page: redone over the new they would hit other pages, and segments. */
@@ -458,6 +485,7 @@ int main(void)
         cmocka_unit_test(zeros_are_durable_first),
         cmocka_unit_test(a_start_goes_on_emptying),
         cmocka_unit_test(what_is_in_use_stays),
+        cmocka_unit_test(a_copy_of_what_is_being_written_stays),
         cmocka_unit_test(a_cut_while_a_segment_changes_its_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -322,6 +322,7 @@ static void a_flush_takes_it_along(void **state)
     must(nodes_in_use(&rig) == nodes, "%u nodes were %u", nodes_in_use(&rig), nodes);
     must(make(&rig, 200) == STORE_OK && entries_there(&rig) == 200, "a third");
     await_purges(&rig);
+    must(rig.warnings == 0, "taken for damage: %s", rig.last_warning);
     rig_reopen(&rig, medium);
     must(entries_there(&rig) == 200, "after a start");
     rig_end(&rig, medium);
