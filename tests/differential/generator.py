@@ -234,12 +234,17 @@ class Generator(pieces.Pieces, containers.Containers, talk.Talk):
     def field_offset(self):
         return ("#%d" % self.random.randrange(300) if self.chance(0.4) else self.offset(3000))
 
+    def field_value(self):
+        """With OVERFLOW SAT, Redis sets a field to its largest value for the smallest integer."""
+        value = self.integer(300)
+        return value if str(value) not in ("-9223372036854775808", "-9223372036854775807") else -300
+
     def BITFIELD(self):
         words = [self.key()]
         for _ in range(self.random.randrange(5)):
             words += self.random.choice([
                 lambda: ["GET", self.field_type(), self.field_offset()],
-                lambda: ["SET", self.field_type(), self.field_offset(), self.integer(300)],
+                lambda: ["SET", self.field_type(), self.field_offset(), self.field_value()],
                 lambda: ["INCRBY", self.field_type(), self.field_offset(), self.integer(300)],
                 lambda: ["OVERFLOW", self.random.choice(["WRAP", "SAT", "FAIL", "sat", "NO"])],
             ])()

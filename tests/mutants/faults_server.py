@@ -74,7 +74,7 @@ fault("list-without-a-look", "server/types/list.c",
       by=["test_gaps.py::test_a_removal_from_a_long_list_is_many_rounds"])
 fault("lrem-without-a-look", "server/commands/cmd_list_search.c",
       "LREM removes all matches in one round",
-      ("result = list_yield(list, i);", ""),
+      ("result = list_yield(list, i);", ";"),
       by=["test_gaps.py::test_a_removal_from_a_long_list_is_many_rounds"])
 fault("positions-stay-in-memory", "server/commands/cmd_list_search.c",
       "the reply of LPOS is kept in memory, however many positions it has",

@@ -533,6 +533,50 @@ static bool spoil_journal(struct rng *rng, struct medium *medium, char text[160]
     return true;
 }
 
+/* The operation with this number in the group's bytes; or NULL, and `number` is what is left. */
+static struct format_operation *find_operation(char *bytes, uint32_t *number)
+{
+    const struct format_group *group = (const void *)bytes;
+    char *record = bytes + sizeof *group;
+    for (uint32_t i = 0; i < group->record_count; i++) {
+        char *at = record + sizeof(struct format_record);
+        for (uint64_t left = get(record + 4, 4); left > 0; left--, (*number)--) {
+            struct format_operation *operation = (struct format_operation *)at;
+            if (*number == 0)
+                return operation;
+            at += sizeof *operation + ((operation->length + 7) & ~7u);
+        }
+        record += get(record, 4);
+    }
+    return NULL;
+}
+
+int spoil_operation(struct medium *medium, uint32_t number, enum spoil_operation field)
+{
+    struct history history;
+    find_history(medium, &history);
+    uint64_t room = medium_size(medium, "journal");
+    char *bytes = calloc(1, room);
+    int kind = -1;
+    for (uint32_t i = 0; i < history.count && kind < 0; i++) {
+        struct format_group group;
+        medium_peek(medium, "journal", history.at[i], &group, sizeof group);
+        medium_peek(medium, "journal", history.at[i], bytes, group.length);
+        struct format_operation *operation = find_operation(bytes, &number);
+        if (!operation)
+            continue;
+        kind = operation->kind;
+        if (field == SPOIL_OPERATION_LENGTH)
+            operation->length = UINT16_MAX - 7;
+        else
+            operation->slot = UINT8_MAX;
+        medium_poke(medium, "journal", history.at[i], bytes, group.length);
+        mend_chain(medium, &history, i, bytes, room - history.at[i]);
+    }
+    free(bytes);
+    return kind;
+}
+
 /* ---- the index ---- */
 
 static bool spoil_index(struct rng *rng, struct medium *medium, char text[160])

@@ -25,4 +25,9 @@ enum spoil {
 /* One field, or a few. Says what in `text`. False: there is no such thing on the medium. */
 bool spoil(struct rng *rng, struct medium *medium, enum spoil kind, char text[160]);
 
+/* The field of one operation in the journal, counted from the oldest, gets a value that is too
+ * large whatever the operation. Returns its kind (enum format_op), -1: there are fewer. */
+enum spoil_operation { SPOIL_OPERATION_LENGTH, SPOIL_OPERATION_SLOT };
+int spoil_operation(struct medium *medium, uint32_t number, enum spoil_operation field);
+
 #endif

@@ -32,6 +32,7 @@
 #define TRIALS (SIZES_ARE_TINY ? 40u : 6u)
 #define TRIAL_SECONDS 300u /* only what never ends takes so long */
 #define WALKED_MOST 100000u
+#define OPERATION_KINDS (FORMAT_LONG_RECORD + 1)
 
 static char doing[256];
 
@@ -382,6 +383,36 @@ TEST(journals, SPOIL_JOURNAL, false, live_on)
 TEST(indexes, SPOIL_INDEX, true, live_on)
 TEST(two_that_name_one, SPOIL_TWIN, true, live_on)
 
+/* Some of each kind that is there: what the journal says is checked before anything else would
+ * notice. */
+static void operations_that_cannot_be(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"length", "slot"};
+    const uint32_t each = SIZES_ARE_TINY ? 10 : 2;
+    uint32_t tried[OPERATION_KINDS][2] = {{0}};
+    struct rig rig;
+    struct medium *whole = make(&rig, false);
+    for (uint32_t number = 0;; number++)
+        for (uint32_t field = SPOIL_OPERATION_LENGTH; field <= SPOIL_OPERATION_SLOT; field++) {
+            struct medium *medium = medium_copy(whole);
+            int kind = spoil_operation(medium, number, field);
+            bool has_slot = kind != FORMAT_LONG_RECORD && kind != FORMAT_DATABASES;
+            if (kind >= 0 && (field == SPOIL_OPERATION_LENGTH || has_slot) &&
+                tried[kind][field]++ < each) {
+                enum store_result result = rig_open(&rig, medium_disk(medium));
+                must(result == STORE_CORRUPT, "operation %u, of kind %d, with an impossible %s: %d",
+                     number, kind, fields[field], result);
+            }
+            medium_free(medium);
+            if (kind < 0)
+                goto end;
+        }
+end:
+    must(tried[FORMAT_PUT][SPOIL_OPERATION_LENGTH] > 0, "there is nothing to be spoiled");
+    medium_free(whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +426,7 @@ int main(void)
         cmocka_unit_test(nodes_of_trees),
         cmocka_unit_test(nodes_of_large_values),
         cmocka_unit_test(journals),
+        cmocka_unit_test(operations_that_cannot_be),
         cmocka_unit_test(indexes),
         cmocka_unit_test(two_that_name_one),
     };
