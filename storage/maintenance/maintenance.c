@@ -107,11 +107,11 @@ static void grow(struct store *store, struct page_file *file)
 {
     uint32_t count = growth(store, file);
     uint64_t before = store->disk->ops->size(file->file) / SEGMENT_BYTES * SEGMENT_BYTES;
-    int error =
-        !count ? ENOSPC
-        : !has_table_for(file, count, before)
-            ? ENOMEM
-            : store->disk->ops->extend(file->file, before + (uint64_t)count * SEGMENT_BYTES);
+    int error = ENOSPC;
+    if (count && !has_table_for(file, count, before))
+        error = ENOMEM;
+    else if (count)
+        error = store->disk->ops->extend(file->file, before + (uint64_t)count * SEGMENT_BYTES);
     if (error && !is_lack_of_room(error)) { /* the flush covers earlier writes, too */
         env_fail(&store->env, "extending a file", error);
         return;

@@ -405,7 +405,7 @@ fault("index-ends-early", "server/exec/source_index.c",
       by=["test_collections.py::test_the_algebra_of_many_sources"])
 fault("algebra-without-a-look", "server/commands/cmd_set_algebra.c",
       "a member is looked up in many sets in one round",
-      ("result = call_yield_at(algebra->call, i);", ""),
+      ("result = call_yield_at(algebra->call, i);", ";"),
       by=["test_gaps.py::test_a_packed_set_and_many_keys_are_many_rounds"])
 fault("picks-count-nothing", "server/exec/collector.c",
       "the ranks of members that are picked at random are not counted as memory",
