@@ -71,8 +71,8 @@ enum client_hold { CLIENTS_GO_ON, CLIENTS_ARE_HELD, CLIENTS_ARE_TOO_SLOW };
 /* Calls from lower rooms into the loop: the only way to call upward. See server/README.md. */
 struct loop_hooks {
     /* A nested round inside a command that runs for long on `apart`, which is not served: accepts
-     * connections, reads input, answers BUSY; everything else waits for the command's end. The
-     * command holds no lock of the store. */
+     * connections, delivers publications, reads input, answers BUSY; everything else waits for the
+     * command's end. The command holds no lock of the store. */
     void (*run_nested_round)(struct worker *worker, struct conn *apart);
     /* The script running on the worker is inside a long command, at a point where no data of the
      * store is being accessed. */

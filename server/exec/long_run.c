@@ -9,6 +9,7 @@
 #include "server/exec/reply_stream.h"
 #include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
+#include "server/net/conn_output.h"
 
 /* TURN_NSEC: time slice of a run. FIRST_NSEC: of the first run, whose work is then discarded. */
 #ifdef VELLUM_WAIT
@@ -18,9 +19,8 @@
 #define TURN_NSEC 1000000
 #define FIRST_NSEC (2 * TURN_NSEC)
 #endif
-#define REPLY_STEP (256 * 1024)
-#define READER_BYTES 2048 /* about the store's memory for one */
-#define FIBERS_MAX 64     /* per worker; further long runs are repeated until one is free */
+#define COUNT_STEP (256 * 1024) /* of a reply, between two counts */
+#define FIBERS_MAX 64           /* per worker; further long runs are repeated until one is free */
 
 static bool is_in_script(const struct call *call)
 {
@@ -43,14 +43,14 @@ static uint64_t reply_bytes(const struct call *call, const struct request *reque
     if (call->outer != NULL && call->reply == call->outer->reply)
         before += call->outer->nested_calls->replies.bytes;
     uint64_t bytes = call->reply->len > before ? call->reply->len - before : 0;
-    return bytes + request->reader_count * (uint64_t)READER_BYTES;
+    return bytes + request->reader_count * (uint64_t)CONN_READER_COST;
 }
 
 bool call_may_reply(struct call *call)
 {
     struct request *request = request_of_call(call);
     uint64_t bytes = reply_bytes(call, request);
-    if (bytes < request->replied.bytes + REPLY_STEP)
+    if (bytes < request->replied.bytes + COUNT_STEP)
         return true;
     request->replied.server = call->server;
     return collected_set(&request->replied, bytes);

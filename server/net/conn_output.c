@@ -12,8 +12,8 @@
  * 5. A part of a piece that the transport sends from its place (is_placing) holds back all output
  *    after it, and the reader is kept until that is done, beyond the connection's end if necessary.
  * 6. While a reply is streamed (reply_stream.h), pushes are in a second queue, conn->held.
- * 7. output_bytes counts STREAM_COST for a reader, and its piece in memory or being loaded. When
- *    client memory is short and the client takes no more, the rest of the piece is given back, to
+ * 7. output_bytes counts CONN_READER_COST for a reader, and its piece in memory or being loaded.
+ * When client memory is short and the client takes no more, the rest of the piece is given back, to
  *    be loaded again.
  * 8. After a failed write to the journal, output that shows commits that will never be durable is
  *    replaced: each reply by an error, messages by nothing. Where single replies cannot be told
@@ -46,7 +46,6 @@
 #define SHORT_SEGMENT_MIN 512 /* between readers; of messages, which may be in very many queues */
 #define SHARED_MIN (4 * 1024) /* longer publications are not copied into queues */
 #define LATE_MAX (16 * 1024)  /* longer replies are sent at once */
-#define STREAM_COST 2048      /* of a waiting reader: about the store's memory for it */
 #define SEND_VECTORS 64
 #define CHECKED_MOST 256              /* segments that conn_output_check() walks over */
 #define SEND_MAX (1024 * 1024)        /* per system call */
@@ -79,7 +78,7 @@ static uint64_t segment_cost(const struct segment *segment)
 {
     if (segment->reader == NULL)
         return segment->len - segment->sent;
-    return STREAM_COST + segment->piece_cost;
+    return CONN_READER_COST + segment->piece_cost;
 }
 
 static void send_corked(struct conn *conn);

@@ -6,6 +6,8 @@
 
 #include "server/net/conn.h"
 
+#define CONN_READER_COST 2048 /* bytes: about the store's memory for a reader in a reply */
+
 struct publication;
 
 /* Replaces replies that show commits which will never be durable, see conn_withholds. */
