@@ -136,14 +136,14 @@ static void close_conn(struct conn *conn)
         conn->parser = NULL;
     }
     runner_abandon(conn);
-    client_memory_note(conn);
+    client_memory_note_leaving(conn);
     conn_mark_ready(conn);
 }
 
 static void free_closed(struct conn *conn)
 {
     runner_abandon(conn);
-    client_memory_note(conn);
+    client_memory_note_leaving(conn);
     if (conn->running > 0 || conn->is_undurable || conn->is_put_off || conn->is_ready)
         return;
     assert(STAILQ_EMPTY(&conn->requests) && STAILQ_EMPTY(&conn->output) && conn->input == NULL);
@@ -614,9 +614,10 @@ static void end_turn(struct conn *conn)
         return;
     }
     reply_stream_turn(conn);
-    client_memory_note(conn);
+    bool has_changed = client_memory_note(conn);
     conn->transport->ops->want(conn->transport, conn_wants(conn));
-    client_memory_keep_bound(conn->worker);
+    if (has_changed)
+        client_memory_keep_bound(conn->worker);
 }
 
 static void on_ready(void *arg, unsigned ready)

@@ -75,17 +75,23 @@ static void count_leaving(struct conn *conn, uint64_t now)
     conn->counted_leaving = now;
 }
 
-void client_memory_note(struct conn *conn)
+bool client_memory_note(struct conn *conn)
 {
     uint64_t now = conn_total_memory(conn) - conn->shared_bytes;
-    bool is_leaving = conn->kill || conn->transport == NULL;
     count_input(conn->worker);
-    count_leaving(conn, is_leaving ? now : 0);
     if (now == conn->counted_bytes)
-        return;
+        return false;
     count(conn->worker, (int64_t)(now - conn->counted_bytes));
     conn->counted_bytes = now;
     count_unsent(conn, conn_output_memory(conn) - conn->shared_bytes);
+    return true;
+}
+
+void client_memory_note_leaving(struct conn *conn)
+{
+    assert(conn->kill || conn->transport == NULL);
+    client_memory_note(conn);
+    count_leaving(conn, conn->counted_bytes);
 }
 
 void client_memory_note_published(struct server *server, int64_t more)
@@ -183,7 +189,7 @@ static void close_largest(struct conn *conn)
     conn_kill(conn);
     if (!conn->has_corked)
         conn_output_free(conn);
-    client_memory_note(conn);
+    client_memory_note_leaving(conn);
 }
 
 /* The client to be closed next; NULL: none. Memory of clients that are being closed will soon be

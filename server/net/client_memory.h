@@ -23,8 +23,9 @@
 
 struct conn;
 
-/* Updates the count of the connection's own memory; at the end of its turns. */
-void client_memory_note(struct conn *conn);
+/* Updates the count of the connection's own memory, at the end of its turns. True: it has changed. */
+bool client_memory_note(struct conn *conn);
+void client_memory_note_leaving(struct conn *conn); /* it is being closed: soon free */
 void client_memory_forget(struct conn *conn); /* it is closed */
 /* The publications, which connections share, have grown by `more` bytes. */
 void client_memory_note_published(struct server *server, int64_t more);
@@ -61,7 +62,8 @@ bool client_memory_allows(struct conn *conn, uint64_t bytes);
  * closed clients have ended. It will then get a turn. */
 bool client_memory_defers(struct conn *conn, uint64_t more);
 
-/* Closes clients while the limit is exceeded: at the end of each turn and of each round. */
+/* Closes clients while the limit is exceeded: at the end of each round, and of each turn that has
+ * changed the count. */
 void client_memory_keep_bound(struct worker *worker);
 
 /* Sets both limits from the configuration. */

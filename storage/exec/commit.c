@@ -573,6 +573,23 @@ static bool over_dirty_limit(const struct store *store)
     return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit;
 }
 
+/* Frees what it has allocated if it has to wait. */
+static enum store_result attempt(struct store_txn *txn)
+{
+    struct store_mark mark;
+    store_mark(txn, &mark);
+    enum store_result result = prepare_all(txn);
+    if (result == STORE_OK)
+        result = tree_prepare(txn);
+    if (result == STORE_OK && !reserve_entries(txn))
+        result = STORE_NO_MEMORY;
+    if (result == STORE_OK)
+        result = journal_and_apply(txn);
+    if (result == STORE_WAIT)
+        txn_memory_return(txn, &mark);
+    return result;
+}
+
 static enum store_result commit_changes(struct store_txn *txn)
 {
     assert(txn->phase != TXN_RUN && txn->prefetch_run == PREFETCH_RUN_NONE);
@@ -586,21 +603,11 @@ static enum store_result commit_changes(struct store_txn *txn)
     enum store_result result = tree_settle(txn);
     if (result == STORE_OK)
         result = extent_write_all(txn);
-    struct store_mark mark; /* an attempt that has to wait frees what it has allocated */
-    store_mark(txn, &mark);
     if (result == STORE_OK)
-        result = prepare_all(txn);
-    if (result == STORE_OK)
-        result = tree_prepare(txn);
-    if (result == STORE_OK && !reserve_entries(txn))
-        result = STORE_NO_MEMORY;
-    if (result == STORE_OK)
-        result = journal_and_apply(txn);
+        result = attempt(txn);
     release_entries(txn);
     release_frames(txn);
     tree_release(txn);
-    if (result == STORE_WAIT)
-        txn_memory_return(txn, &mark);
     return result;
 }
 

@@ -511,16 +511,24 @@ uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count)
     return length;
 }
 
-/* How much the page's checksum changes when a number within one of its words, such as a count,
- * is overwritten. */
+/* Returns how much the page's checksum changes, as the next two do. */
+static uint32_t overwrite_word(char *page, uint32_t word, uint64_t after)
+{
+    char *at = page + (size_t)word * FORMAT_WORD;
+    uint64_t before;
+    memcpy(&before, at, sizeof before);
+    memcpy(at, &after, sizeof after);
+    return format_word_checksum(after, word) - format_word_checksum(before, word);
+}
+
+/* A number within one of the page's words, such as a count. */
 static uint32_t overwrite_number(char *page, uint32_t offset, const void *bytes)
 {
     uint32_t word = offset / FORMAT_WORD;
-    uint64_t before, after;
-    memcpy(&before, page + (size_t)word * FORMAT_WORD, sizeof before);
-    memcpy(page + offset, bytes, sizeof(uint32_t));
+    uint64_t after;
     memcpy(&after, page + (size_t)word * FORMAT_WORD, sizeof after);
-    return format_word_checksum(after, word) - format_word_checksum(before, word);
+    memcpy((char *)&after + offset % FORMAT_WORD, bytes, sizeof(uint32_t));
+    return overwrite_word(page, word, after);
 }
 
 static uint32_t overwrite(char *page, uint32_t offset, uint32_t length, const void *bytes)
@@ -538,8 +546,8 @@ static void patch_page(const struct tree_edit *edit, char *page, char *at, uint6
 {
     struct format_item *item = (struct format_item *)page;
     const struct format_range header = {0, HEADER_BYTES};
-    uint32_t sum = (item->checksum ^ mix) +
-                   overwrite(page, offsetof(struct format_item, version), sizeof commit, &commit);
+    const uint32_t version = offsetof(struct format_item, version) / FORMAT_WORD;
+    uint32_t sum = (item->checksum ^ mix) + overwrite_word(page, version, commit);
     const char *from = edit->patch, *end = from + edit->patch_length;
     while (from < end) {
         struct format_range range;
