@@ -50,7 +50,7 @@ static void visit_key(void *arg, const char *key, uint32_t key_len, const struct
 static enum store_result end_step(struct call *call, struct collector *collector, uint32_t entries)
 {
     if (collector->is_nested)
-        return call_yield(call);
+        return collector_yield(call, collector);
     return collector_step_fills(collector, entries) ? collector_step(call, collector) : STORE_OK;
 }
 

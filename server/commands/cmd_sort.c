@@ -440,33 +440,29 @@ static enum store_result arrange(struct sort *sort, enum item_type type)
 
 /* ---- results ---- */
 
-/* Outputs the element, or the values of the GET patterns, to the reply or the result to be stored.
- */
-static enum store_result give(struct sort *sort, struct resp_slice element, size_t width)
+/* Outputs the next value, of the element or of a GET pattern, to the reply or to the result that is
+ * stored. */
+static enum store_result give(struct sort *sort, struct resp_slice element, size_t which)
 {
     struct sort_table *table = sort->table;
     struct resp_slice value = element;
-    for (size_t which = 0; which < width; which++) {
-        if (sort->get_count > 0) {
-            uint64_t number = table->count + table->given * width + which; /* after all weights */
-            enum store_result result =
-                look_up(sort, sort->call->argv[sort->gets[which]], number, element, &value);
-            if (result != STORE_OK)
-                return result;
-        }
-        if (sort->to != NULL) {
-            struct resp_slice *kept = &table->values[table->given * width + which];
-            bool is_kept = value.data == element.data; /* as for an element */
-            *kept = value.data == NULL ? (struct resp_slice){"", 0} : value;
-            enum store_result result = is_kept ? STORE_OK : sort_table_copy(table, *kept, kept);
-            if (result != STORE_OK)
-                return result;
-        } else if (value.data != NULL) {
-            resp_bulk(&table->out, value.data, value.len);
-        } else {
-            resp_null(&table->out);
-        }
+    if (sort->get_count > 0) {
+        uint64_t number = table->count + table->given; /* after all weights */
+        enum store_result result =
+            look_up(sort, sort->call->argv[sort->gets[which]], number, element, &value);
+        if (result != STORE_OK)
+            return result;
     }
+    if (sort->to != NULL) {
+        struct resp_slice *kept = &table->values[table->given];
+        bool is_kept = value.data == element.data; /* as for an element */
+        *kept = value.data == NULL ? (struct resp_slice){"", 0} : value;
+        return is_kept ? STORE_OK : sort_table_copy(table, *kept, kept);
+    }
+    if (value.data != NULL)
+        resp_bulk(&table->out, value.data, value.len);
+    else
+        resp_null(&table->out);
     return table->out.failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
@@ -516,13 +512,11 @@ static enum store_result give_all(struct sort *sort)
         range(sort, table->count, &first, &end);
     if (sort->to != NULL)
         result = sort_table_reserve_values(table, (end - first) * width);
-    while (result == STORE_OK && table->given < end - first) {
-        size_t len = table->out.len;
-        result = give(sort, table->elements[first + table->given].name, width);
-        if (result != STORE_OK) {
-            resp_truncate(&table->out, len);
+    while (result == STORE_OK && table->given < (end - first) * width) {
+        struct resp_slice element = table->elements[first + table->given / width].name;
+        result = give(sort, element, table->given % width);
+        if (result != STORE_OK)
             return result;
-        }
         table->given++;
         drop_loaded(sort);
         if (sort_table_step_is_full(table))

@@ -563,7 +563,8 @@ static enum store_result reply_pairs(struct algebra *algebra)
             resp_double(out, pair.score);
         if (out->len - begun >= enough && !collector->is_nested)
             return reply_spill_step(call, &collector->spill, out);
-        result = call_yield_at(call, collector->at);
+        if (collector->at % YIELD_EVERY == 0)
+            result = collector_yield(call, collector);
     }
     if (result != STORE_OK)
         return result;

@@ -14,7 +14,7 @@ int64_t worker_now(struct worker *worker)
 
 void worker_visit_woken(struct worker *worker)
 {
-    if (!worker->runs_nested_round)
+    if (worker->apart == NULL)
         store_run_handoffs(worker->store);
 }
 

@@ -138,8 +138,10 @@ struct worker {
 
     struct script_state *scripts; /* NULL: no script has run here yet */
     struct script_shown script;
-    bool is_throttled;      /* see pubsub_throttles */
-    bool runs_nested_round; /* in hooks->run_nested_round: only CMD_ALLOW_BUSY commands run */
+    bool is_throttled; /* see pubsub_throttles */
+    /* In hooks->run_nested_round: the connection whose command it interrupts; only CMD_ALLOW_BUSY
+     * commands run. NULL: no such round. */
+    const struct conn *apart;
     struct rdma_loop *rdma; /* NULL: no RDMA here */
     struct rdma_poll_group *rdma_group;
     const struct loop_hooks *hooks;

@@ -2,7 +2,8 @@
  * A worker's inbox.
  *
  * Invariants:
- * 1. The worker sees the messages of one thread in the order in which they were posted.
+ * 1. The worker sees the messages of one thread in the order in which they were posted; in nested
+ *    rounds the urgent ones overtake the others.
  * 2. A thread that posts into an empty inbox wakes the worker; later ones need not. The worker does
  *    not wake itself (worker_post_self): it visits the inbox before its round ends.
  * 3. Messages taken out and held come before all that are still in the inbox.
@@ -126,10 +127,15 @@ static void put_back(struct worker *worker, struct worker_message *first)
     inbox->held = first;
 }
 
+static uint64_t pushed_most(const struct worker *worker)
+{
+    return atomic_load_explicit(&worker->server->client_soft_limit, memory_order_relaxed) /
+           PUSH_SHARE;
+}
+
 void worker_visit_inbox(struct worker *worker)
 {
-    uint64_t most =
-        atomic_load_explicit(&worker->server->client_soft_limit, memory_order_relaxed) / PUSH_SHARE;
+    uint64_t most = pushed_most(worker);
     struct worker_message *next = take_all(worker);
     worker->pushed_bytes = 0;
     for (struct worker_message *message; (message = next) != NULL;) {
@@ -152,10 +158,12 @@ void worker_visit_rest(struct worker *worker)
 void worker_visit_urgent(struct worker *worker)
 {
     struct worker_inbox *inbox = worker->inbox;
+    uint64_t most = pushed_most(worker);
     struct worker_message *next = take_all(worker);
+    worker->pushed_bytes = 0;
     for (struct worker_message *message; (message = next) != NULL;) {
         next = message->next;
-        if (message->is_urgent) {
+        if (message->is_urgent && worker->pushed_bytes <= most) {
             message->visit(worker, message);
             continue;
         }

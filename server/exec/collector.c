@@ -5,6 +5,7 @@
 
 #include "server/net/client_memory.h"
 #include "server/core/server.h"
+#include "server/exec/long_run.h"
 #include "server/exec/reply_stream.h"
 
 #define FEW_BYTES (64 * 1024)    /* always allowed */
@@ -176,6 +177,12 @@ enum store_result collector_step(struct call *call, struct collector *collector)
     /* Whether this is too much is checked by the next run, which is early enough. */
     (void)collected_set(&collector->collected, held_bytes(collector));
     return result;
+}
+
+enum store_result collector_yield(struct call *call, struct collector *collector)
+{
+    bool may_go_on = collected_set(&collector->collected, held_bytes(collector));
+    return may_go_on ? call_yield(call) : STORE_NO_MEMORY;
 }
 
 bool collector_has_room(struct collector *collector, uint64_t bytes)

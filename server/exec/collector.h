@@ -132,6 +132,9 @@ bool collector_has_room(struct collector *collector, uint64_t bytes);
 /* Ends a step. */
 STORE_MUST_CHECK enum store_result collector_step(struct call *call, struct collector *collector);
 
+/* Within a step: others have their turns, as in call_yield, and what it holds is counted. */
+STORE_MUST_CHECK enum store_result collector_yield(struct call *call, struct collector *collector);
+
 /* Appends an item from `offset` on to `out` as a bulk string. On STORE_WAIT and failures the
  * caller truncates `out` to the start of the entry. */
 STORE_MUST_CHECK enum store_result collector_item(struct call *call, struct collector *collector,

@@ -54,7 +54,7 @@ static bool is_held_up(const struct request *request, const struct command *comm
     const struct worker *worker = request->conn->worker;
     if ((command->flags & CMD_ALLOW_BUSY) != 0)
         return false;
-    return worker->runs_nested_round ||
+    return worker->apart != NULL ||
            ((command->flags & CMD_ALL_WORKERS) != 0 && worker_any_script_is_busy(worker->server));
 }
 

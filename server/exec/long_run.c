@@ -40,6 +40,8 @@ static enum store_result begin_anew(struct request *request)
 static uint64_t reply_bytes(const struct call *call, const struct request *request)
 {
     uint64_t before = call->reply == request->call.reply ? request->reply_start : 0;
+    if (call->nested_calls != NULL && call->reply == request->call.reply) /* EXEC itself */
+        before += call->nested_calls->replies.bytes;
     if (call->outer != NULL && call->reply == call->outer->reply)
         before += call->outer->nested_calls->replies.bytes;
     uint64_t bytes = call->reply->len > before ? call->reply->len - before : 0;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "server/core/server.h"
+#include "server/exec/long_run.h"
 #include "server/exec/request.h"
 #include "server/net/conn.h"
 #include "storage/base/array.h"
@@ -112,6 +113,12 @@ static uint64_t most_copied(const struct call *call)
     return atomic_load_explicit(&call->server->memory_bound, memory_order_relaxed) / COPIED_SHARE;
 }
 
+/* A command may name one long value many times. */
+static enum store_result count_part(struct call *call, const struct part *part)
+{
+    return part->len <= COPIED_PART || call_may_reply(call) ? STORE_OK : STORE_NO_MEMORY;
+}
+
 /* For a short part, or one that a script reads. */
 static enum store_result copy_part(struct call *call, const struct part *part)
 {
@@ -122,7 +129,7 @@ static enum store_result copy_part(struct call *call, const struct part *part)
     enum store_result result = store_read(call->txn, part->item, part->offset, part->len, to);
     if (result == STORE_OK)
         call->reply->len += part->len;
-    return result;
+    return result == STORE_OK ? count_part(call, part) : result;
 }
 
 static enum store_result load_part(struct call *call, const struct part *part)
@@ -131,7 +138,7 @@ static enum store_result load_part(struct call *call, const struct part *part)
     enum store_result result = store_load_within(call->txn, part->item, most_copied(call), &bytes);
     if (result == STORE_OK)
         resp_raw(call->reply, bytes + part->offset, part->len);
-    return result;
+    return result == STORE_OK ? count_part(call, part) : result;
 }
 
 /* `length` as in struct reply_stream. */

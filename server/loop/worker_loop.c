@@ -262,7 +262,7 @@ static void run_nested_round(struct worker *worker, struct conn *apart)
     struct shared shared;
     conn_output_uncork(worker);
     set_shared_apart(worker, &shared);
-    worker->runs_nested_round = true;
+    worker->apart = apart;
     worker->now_ms = 0;
     worker_visit_urgent(worker);
     round_clock_restart(worker);
@@ -270,9 +270,10 @@ static void run_nested_round(struct worker *worker, struct conn *apart)
     look_at_undurable(worker);
     take_up_again(worker);
     pubsub_hear_again(worker);
+    client_memory_let_go(worker);
     give_turns_but(worker, apart);
     send_replies(worker, apart);
-    worker->runs_nested_round = false;
+    worker->apart = NULL;
     put_shared_back(worker, &shared);
 }
 

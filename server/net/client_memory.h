@@ -23,10 +23,10 @@
 
 struct conn;
 
-/* Updates the count of the connection's own memory, at the end of its turns. True: it has changed. */
+/* Updates the count of the connection's own memory, at the end of its turns. True: it changed. */
 bool client_memory_note(struct conn *conn);
 void client_memory_note_leaving(struct conn *conn); /* it is being closed: soon free */
-void client_memory_forget(struct conn *conn); /* it is closed */
+void client_memory_forget(struct conn *conn);       /* it is closed */
 /* The publications, which connections share, have grown by `more` bytes. */
 void client_memory_note_published(struct server *server, int64_t more);
 

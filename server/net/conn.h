@@ -71,7 +71,7 @@ struct conn {
 
     /* output */
     STAILQ_HEAD(segments, segment) output;
-    struct segments held; /* pushes, while a reply is streamed: see reply_stream.h */
+    struct segments held; /* pushes that must not come yet: see conn_output.c */
     bool is_streaming;
     uint64_t streamed_bytes; /* of the streamed reply, sent or not; 0: none */
     uint64_t output_bytes;   /* in both queues: see conn_output.c */

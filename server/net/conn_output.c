@@ -11,10 +11,9 @@
  * 4. At most one piece of one value reader per connection is in memory.
  * 5. A part of a piece that the transport sends from its place (is_placing) holds back all output
  *    after it, and the reader is kept until that is done, beyond the connection's end if necessary.
- * 6. While a reply is streamed (reply_stream.h), pushes are in a second queue, conn->held.
- * 7. output_bytes counts CONN_READER_COST for a reader, and its piece in memory or being loaded.
- * When client memory is short and the client takes no more, the rest of the piece is given back, to
- *    be loaded again.
+ * 6. While a reply is streamed, or the client's script is busy, pushes are in a second queue, held.
+ * 7. output_bytes counts CONN_READER_COST for a reader, and its piece in memory, which is given back
+ *    and loaded again when client memory is short and the client takes no more.
  * 8. After a failed write to the journal, output that shows commits that will never be durable is
  *    replaced: each reply by an error, messages by nothing. Where single replies cannot be told
  *    apart (PIECES), since a part has been sent or may come from elsewhere, the connection is
@@ -143,7 +142,7 @@ static void drop_first(struct conn *conn)
         free_segment(segment);
 }
 
-/* Swaps the queue to be sent and the one held back while a reply is streamed. */
+/* Swaps the queue to be sent and the one held back. */
 static void exchange_queues(struct conn *conn)
 {
     struct segments before = STAILQ_HEAD_INITIALIZER(before);
@@ -261,11 +260,12 @@ void conn_output_push(struct conn *conn, const struct resp_slice *head, int head
         conn->shown = publication->shown;
     if (conn->has_corked)
         send_corked(conn);
-    if (conn->is_streaming)
+    conn->worker->pushed_bytes += publication->len;
+    bool is_held = conn->is_streaming || conn->worker->apart == conn;
+    if (is_held)
         exchange_queues(conn);
     add_push(conn, head, head_count, publication);
-    conn->worker->pushed_bytes += publication->len;
-    if (conn->is_streaming)
+    if (is_held)
         exchange_queues(conn);
     conn_mark_ready(conn);
 }
@@ -784,6 +784,8 @@ void conn_output_flush(struct conn *conn)
             !waits_for_journal(conn, conn->shown))
             send_directly(conn);
         settle(conn);
+        if (!conn->is_streaming)
+            conn_output_release(conn);
         send_queue(conn);
     }
     if (!STAILQ_EMPTY(&conn->output) || conn->is_streaming)

@@ -30,14 +30,14 @@ void conn_output_piece(struct conn *conn, const char *data, size_t len);
 void conn_output_reader(struct conn *conn, struct store_reader *reader, uint64_t length);
 
 /* Appends a push: `head` is copied, the publication's bytes are shared if they are long. Only
- * between turns; the connection gets a turn in this round. */
+ * between turns, nested ones included; the connection gets a turn in this round. */
 void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
                       struct publication *publication);
 
 /* Moves a writer's buffer to the end of the output, without copying it. */
 void conn_output_take(struct conn *conn, struct resp_writer *writer);
 
-/* Appends the pushes that were held back while a reply was streamed. */
+/* Appends the pushes that were held back. */
 void conn_output_release(struct conn *conn);
 
 /* Sends as much as may be sent and the transport takes; keeps the rest. A short reply may be

@@ -30,6 +30,17 @@ static void note_busy(struct script_state *state, uint64_t ran_nsec)
              (unsigned long long)(ran_nsec / NSEC_PER_MS), state->script->sha);
 }
 
+/* The client's messages come in its own version of the protocol. */
+static void run_nested_round(struct script_state *state)
+{
+    struct worker *worker = state->worker;
+    struct session *session = state->call->session;
+    uint8_t version = session->resp_version;
+    session->resp_version = state->client_version;
+    worker->hooks->run_nested_round(worker, session->conn);
+    session->resp_version = version;
+}
+
 /* Lets other requests run. The script keeps its key locks. */
 static void pause_run(struct script_state *state)
 {
@@ -39,7 +50,7 @@ static void pause_run(struct script_state *state)
     if (!store_pause(call->txn, is_busy))
         return;
     if (is_busy)
-        worker->hooks->run_nested_round(worker, call->session->conn);
+        run_nested_round(state);
     if (worker->server->worker_count > 1) {
         const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
         nanosleep(&pause, NULL);

@@ -488,10 +488,10 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     struct session *session = call->session;
     struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at};
     uint32_t db = session->db;
-    uint8_t resp_version = session->resp_version;
     size_t start = call->reply->len;
     begin(state, call, script);
     state->is_readonly = is_readonly;
+    state->client_version = session->resp_version;
     session->resp_version = 2;
     push_kept(state->lua, KEPT_RUN);
     lua_pushlightuserdata(state->lua, &run);
@@ -507,7 +507,7 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     keep_small(state);
     script_settle_memory(state);
     session->db = db;
-    session->resp_version = resp_version;
+    session->resp_version = state->client_version;
     state->call = NULL;
     state->script = NULL;
     atomic_store_explicit(&state->worker->script.is_busy, false, memory_order_relaxed);

@@ -49,6 +49,7 @@ struct script_state {
     /* the run */
     struct call *call; /* NULL: no run */
     struct script *script;
+    uint8_t client_version; /* of RESP, outside the run */
     bool is_readonly;
     bool has_written;
     bool is_over;             /* the run is void; see `result` */

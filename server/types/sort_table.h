@@ -33,7 +33,8 @@ struct sort_table {
     uint64_t from;                /* position of the first element to read */
     struct collector_order order; /* of an unsorted result */
     bool is_reserved;
-    uint64_t weighed, given;
+    uint64_t weighed;    /* elements */
+    uint64_t given;      /* values of the result: one per element, or per element and GET */
     bool has_bad_weight; /* one that is no number */
     struct sort_lookups {
         uint64_t counted;      /* look-ups, in the order of SORT's work; each counts once */

@@ -100,8 +100,9 @@ fault("parked-without-a-look", "server/exec/runner.c",
       by=["test_gaps.py::test_commands_behind_one_that_waits_are_many_rounds"])
 fault("put-off-for-ever", "server/loop/worker_loop.c",
       "a connection that was put off to the next round has no turn in it",
-      ("take_up_again(worker); pubsub_hear_again(worker); client_memory_let_go(worker);",
-       "pubsub_hear_again(worker); client_memory_let_go(worker);"),
+      ("take_up_again(worker); pubsub_hear_again(worker); client_memory_let_go(worker); "
+       "give_turns(worker);",
+       "pubsub_hear_again(worker); client_memory_let_go(worker); give_turns(worker);"),
       by=["test_gaps.py::test_every_client_of_a_long_round_goes_on"])
 fault("lcs-at-once", "server/commands/cmd_lcs.c",
       "a table of 128 million cells is filled in one run",
@@ -284,11 +285,8 @@ fault("spool-without-a-wait", "server/net/spool.c",
 
 fault("pushes-within-a-reply", "server/net/conn_output.c",
       "a message stands where it came, in the middle of a reply that flows",
-      ("if (conn->is_streaming) exchange_queues(conn); add_push(conn, head, head_count, publication); "
-       "conn->worker->pushed_bytes += publication->len; "
-       "if (conn->is_streaming) exchange_queues(conn);",
-       "add_push(conn, head, head_count, publication); "
-       "conn->worker->pushed_bytes += publication->len;"),
+      ("bool is_held = conn->is_streaming || conn->worker->apart == conn;",
+       "bool is_held = conn->worker->apart == conn;"),
       by=["test_streamed_replies.py::test_pushes_do_not_come_in_between"])
 fault("part-before-its-turn", "server/exec/reply_stream.c",
       "parts of a reply leave before the replies of earlier commands",
@@ -470,7 +468,7 @@ fault("replies-of-exec-uncounted", "server/exec/nested.c",
       by=["test_memory.py::test_a_transaction_whose_replies_have_no_room_is_refused"])
 fault("scan-without-a-look", "server/commands/cmd_scan.c",
       "a walk over the keys gives nobody else a turn",
-      ("if (collector->is_nested) return call_yield(call); "
+      ("if (collector->is_nested) return collector_yield(call, collector); "
        "return collector_step_fills(collector, entries) ? collector_step(call, collector) : STORE_OK;",
        "(void)call, (void)collector, (void)entries; return STORE_OK;"),
       by=["test_gaps.py::test_the_only_key_beside_a_million_others"])

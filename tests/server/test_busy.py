@@ -237,6 +237,30 @@ def test_messages_come_meanwhile(others, busy, connect):
     kill(others[0], runner)
 
 
+@pytest.mark.parametrize("command", ["EVAL", "EXEC"])
+def test_its_own_clients_messages_come_after_it(others, busy, connect, command):
+    """In the client's version of RESP, and behind the replies before them."""
+    runner = connect()
+    runner.call("HELLO", "3")
+    script = "redis.setresp(2) " + ENDLESS
+    runner.send(harness.encode("SUBSCRIBE", "news") + b"".join(
+        [harness.encode("EVAL", script, 0)] if command == "EVAL" else
+        [harness.encode(*words) for words in (
+            ("MULTI",), ("SET", "a", "1"), ("EVAL", script, 0), ("SET", "a", "2"), ("EXEC",))]))
+    until(lambda: BUSY in [other.call("PING") for other in others])
+    sent = [other.call("PUBLISH", "news", "x") for other in others]
+    assert sent.count(BUSY) == 1
+    time.sleep(0.1)
+    until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+    assert runner.reply() == b">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
+    if command == "EXEC":
+        assert [runner.reply() for _ in range(4)] == [OK] + 3 * [b"+QUEUED\r\n"]
+    assert KILLED in runner.reply()
+    for _ in range(len(others) - 1):
+        assert runner.reply() == b">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n"
+    assert runner.call("PING") == PONG
+
+
 @pytest.mark.vellum
 def test_publishers_do_not_wait_for_it(others, busy, connect):
     """However much they publish: they can still end the script."""

@@ -568,8 +568,42 @@ NAMED_OFTEN = {
     "MGET": ["MGET"] + ["key"] * 200_000,
     "MGET of long values": ["MGET"] + ["long"] * 30_000,
     "HMGET": ["HMGET", "hash", *["field"] * 200_000],
+    "SORT": ["SORT", "list", "BY", "nosort"] + ["GET", "ke*"] * 200_000,
     "in a transaction": ["MGET"] + ["key"] * 50_000,
 }
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("script", [
+    "local t = {} for i = 1, 63 do t[i] = 'long' end return #redis.call('mget', unpack(t))",
+    "local t = {} for i = 1, 63 do t[i] = 'field' end return #redis.call('hmget', 'hash', unpack(t))",
+    "return #redis.call('keys', '*')",
+], ids=["MGET", "HMGET", "KEYS"])
+def test_one_value_that_a_script_reads_often(make_server, request, script):
+    server = make_server(maxmemory="64mb", journal_size="16mb")
+    client = server.client()
+    client.set("long", b"v" * 7 * MB)
+    client.hset("hash", "field", b"v" * 7 * MB)
+    if "KEYS" in request.node.name:
+        for at in range(0, 3000, 50):
+            client.mset({f"{i}" + "k" * 20_000: "" for i in range(at, at + 50)})
+    with pytest.raises(redis.ResponseError, match="OOM|not enough memory"):
+        client.eval(script, 0)
+    assert server.peak_memory() < 67 * MB
+    assert client.strlen("long") > 0
+
+
+@pytest.mark.vellum
+def test_a_transaction_s_replies_count_once(make_server):
+    """A third of maxmemory may be replies that are collected."""
+    server = make_server(maxmemory="256mb", maxmemory_clients="0")
+    with server.raw() as raw:
+        raw.call("SET", "key", b"v" * 1500)
+        raw.call("MULTI")
+        for _ in range(16):
+            raw.call("MGET", *["key"] * 2500)
+        raw.send(encode("EXEC"))
+        assert raw.reply().startswith(b"*16\r\n*2500\r\n$1500\r\n")
 
 
 @pytest.mark.vellum
@@ -581,11 +615,14 @@ def test_one_value_that_is_named_very_often(make_server, request, words):
         raw.call("SET", "key", b"v" * 1500)
         raw.call("SET", "long", b"v" * 100_000)
         raw.call("HSET", "hash", "field", b"v" * 1500)
+        raw.call("RPUSH", "list", "y")
         try:
             if "transaction" in request.node.name:
                 raw.call("MULTI")
                 raw.call(*words)
                 assert b"OOM" in raw.call("EXEC")
+            elif words[0] == "SORT":  # in steps, to the disk
+                assert raw.call(*words).startswith(b"*200000\r\n$1500\r\n")
             else:
                 assert raw.call(*words).startswith(b"-OOM")
         except (ConnectionError, EOFError):
