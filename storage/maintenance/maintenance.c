@@ -31,7 +31,6 @@
 #define GROW_LEAST 4u /* segments */
 #define GROW_MOST 16u
 #define RETRY_MS 1000 /* interval after which a full disk is tried again */
-#define NO_SYNC_AGE_MS 30000
 
 /* ---- requests and waiting ---- */
 
@@ -151,15 +150,7 @@ static void find_room(struct store *store, struct page_file *file)
     note_room(store);
 }
 
-/* ---- durability by the clock ---- */
-
-static void sync_by_age(struct store *store)
-{
-    int sync = atomic_load(&store->journal.sync);
-    int64_t limit = sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS : 1000 - TICK_MS;
-    if (journal_age(&store->journal, env_clock_ms()) >= limit)
-        writeback_sync(store, atomic_load(&store->journal.appended));
-}
+/* ---- what cannot wait ---- */
 
 /* If a transaction waits for room, and deferred runs wait only for the journal, flushes it.
  * Returns whether one waits. */
@@ -175,15 +166,44 @@ static bool hurry_room(struct store *store)
     return true;
 }
 
+static bool anything_expires(struct store *store)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < store->partition_count && !any; i++) {
+        pthread_mutex_lock(&store->partitions[i].file.lock);
+        any = ttl_count(&store->partitions[i].ttl) > 0;
+        pthread_mutex_unlock(&store->partitions[i].file.lock);
+    }
+    return any;
+}
+
+static void tick(struct store *store)
+{
+    store->tick_at_ms = env_clock_ms() + TICK_MS;
+    bool expiry = anything_expires(store);
+    pthread_mutex_lock(&store->maintenance_lock);
+    for (uint32_t i = 0; i < store->worker_count && expiry; i++) {
+        struct store_worker *worker = store->workers[i];
+        if (!worker)
+            continue;
+        atomic_store_explicit(&worker->expire_due, true, memory_order_relaxed);
+        request_notify(worker);
+    }
+    pthread_mutex_unlock(&store->maintenance_lock);
+    access_tidy(&store->cache);
+}
+
 /* Work that cannot wait until a long operation ends. */
 static void meanwhile(struct store *store)
 {
     long_record_write(store);
-    sync_by_age(store);
+    writeback_sync_by_age(store);
     hurry_room(store);
     extent_free_due(store);
     memory_keep(store);
     maintenance_release(store);
+    if (env_clock_ms() >= store->tick_at_ms)
+        tick(store);
 }
 
 static void grow_what_asked(struct store *store)
@@ -210,10 +230,9 @@ static void grow_what_asked(struct store *store)
 static bool checkpoint_due(struct store *store, bool lacks_room)
 {
     uint32_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
-    uint64_t long_most = lacks_room ? 0 : (uint64_t)limit / 4 * PAGE_SIZE;
     return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit / 4 ||
-           journal_needs_checkpoint(&store->journal) ||
-           journal_long_record_bytes(&store->journal) > long_most;
+           journal_needs_checkpoint(&store->journal) || long_record_checkpoint_due(store) ||
+           (lacks_room && journal_long_record_bytes(&store->journal) > 0);
 }
 
 /* Between two batches, does the work that cannot wait for the end of the checkpoint. */
@@ -257,39 +276,13 @@ static void checkpoint(struct store *store, bool clean)
 
 /* ---- the round ---- */
 
-static bool anything_expires(struct store *store)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < store->partition_count && !any; i++) {
-        pthread_mutex_lock(&store->partitions[i].file.lock);
-        any = ttl_count(&store->partitions[i].ttl) > 0;
-        pthread_mutex_unlock(&store->partitions[i].file.lock);
-    }
-    return any;
-}
-
-static void tick(struct store *store)
-{
-    bool expiry = anything_expires(store);
-    pthread_mutex_lock(&store->maintenance_lock);
-    for (uint32_t i = 0; i < store->worker_count && expiry; i++) {
-        struct store_worker *worker = store->workers[i];
-        if (!worker)
-            continue;
-        atomic_store_explicit(&worker->expire_due, true, memory_order_relaxed);
-        request_notify(worker);
-    }
-    pthread_mutex_unlock(&store->maintenance_lock);
-    access_tidy(&store->cache);
-}
-
 static void *keep(void *arg)
 {
     struct store *store = arg;
-    int64_t next_tick = env_clock_ms() + TICK_MS;
+    store->tick_at_ms = env_clock_ms() + TICK_MS;
     for (;;) {
         pthread_mutex_lock(&store->maintenance_lock);
-        int64_t left = next_tick - env_clock_ms();
+        int64_t left = store->tick_at_ms - env_clock_ms();
         if (!store->maintenance_stop && !store->maintenance_asked && left > 0)
             wait_ms(store, left);
         bool stop = store->maintenance_stop;
@@ -299,7 +292,7 @@ static void *keep(void *arg)
             return NULL;
         long_record_write(store);
         grow_what_asked(store);
-        sync_by_age(store);
+        writeback_sync_by_age(store);
         bool lacks_room = hurry_room(store);
         bool busy = extent_free_due(store);
         if (checkpoint_due(store, lacks_room) && !env_failed(&store->env))
@@ -307,8 +300,7 @@ static void *keep(void *arg)
         busy |= sweep_step(store);
         memory_keep(store);
         maintenance_release(store);
-        if (env_clock_ms() >= next_tick) {
-            next_tick = env_clock_ms() + TICK_MS;
+        if (env_clock_ms() >= store->tick_at_ms) {
             tick(store);
         } else if (!busy) {
             maintenance_nap(store, 1); /* a request repeated at once would find nothing new */

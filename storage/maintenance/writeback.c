@@ -24,6 +24,8 @@
 #include "storage/maintenance/maintenance.h"
 
 #define BATCH_WRITES 32u
+#define SYNC_AGE_MS 900 /* everysec: the maintenance thread looks every 100 ms */
+#define NO_SYNC_AGE_MS 30000
 
 struct page_write {
     struct disk_op op;
@@ -183,13 +185,23 @@ bool writeback_sync(struct store *store, uint64_t commit)
     return !env_failed(&store->env);
 }
 
+void writeback_sync_by_age(struct store *store)
+{
+    int sync = atomic_load(&store->journal.sync);
+    int64_t limit = sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS : SYNC_AGE_MS;
+    if (journal_age(&store->journal, env_clock_ms()) >= limit)
+        writeback_sync(store, atomic_load(&store->journal.appended));
+}
+
 /* ---- checkpoints ---- */
 
 static int flush_files(struct store *store)
 {
     int error = 0;
-    for (uint32_t i = 0; i < store->partition_count && !error; i++)
+    for (uint32_t i = 0; i < store->partition_count && !error; i++) {
         error = disk_flush(store->maintenance_queue, store->partitions[i].file.file);
+        writeback_sync_by_age(store);
+    }
     return error ? error : disk_flush(store->maintenance_queue, store->extents.file);
 }
 

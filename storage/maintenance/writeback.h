@@ -15,6 +15,9 @@ bool writeback_step(struct store *store, struct page_file *file, struct batch *b
 /* Waits until the commit is durable; false: the store has failed. */
 bool writeback_sync(struct store *store, uint64_t commit);
 
+/* Makes durable what has waited for its second, under everysec. */
+void writeback_sync_by_age(struct store *store);
+
 /* Everything that was dirty at the mark is written: flushes, and moves the journal's tail. 0 or
  * an errno value. */
 int writeback_finish(struct store *store, const struct journal_mark *mark, bool clean);

@@ -156,9 +156,7 @@ enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE
     enum store_result result = STORE_REFUSED;
     if (stand_still(txn))
         result = recover_again(store, message);
-    atomic_store(&store->reloading, false);
-    int error = maintenance_start(store);
-    if (error && result == STORE_OK) {
+    if (maintenance_start(store) != 0 && result == STORE_OK) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot start a thread");
         result = STORE_NO_MEMORY;
     }
@@ -169,5 +167,7 @@ enum store_result store_reload(struct store_txn *txn, char message[STORE_MESSAGE
                 (unsigned long long)store->recovered_commits);
     else
         env_fail(&store->env, "reloading", EIO);
+    /* After a failure no upload may take a run: which ones are free is not known. */
+    atomic_store(&store->reloading, false);
     return result;
 }

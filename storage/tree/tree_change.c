@@ -518,15 +518,21 @@ static enum store_result take_out(struct store_cursor *cursor, const struct form
                                   bool *stays)
 {
     uint32_t depth = cursor->depth - 1, place = cursor->places[depth];
-    *stays = found->count > 1 &&
-             (node_used(found) - leaf_size_at(found, place) >= SMALL || is_end(cursor));
+    bool is_alone = found->count == 1;
+    bool is_large = !is_alone && node_used(found) - leaf_size_at(found, place) >= SMALL;
+    enum store_result result = STORE_OK;
+    *stays = is_large || (!is_alone && is_end(cursor));
+    if (*stays && !is_large) /* is_end() may have read other nodes */
+        result = tree_fetch(cursor->tree, cursor->pages[depth], 0, &found);
+    if (result != STORE_OK)
+        return result;
     if (*stays) {
         struct node_plan plan;
         leaf_plan_remove(found, place, &plan);
         return tree_apply(cursor->tree, cursor->pages[depth], &plan);
     }
     struct format_node *leaf;
-    enum store_result result = change_at(cursor, depth, &leaf);
+    result = change_at(cursor, depth, &leaf);
     if (result == STORE_OK)
         leaf_remove(leaf, place);
     return result;

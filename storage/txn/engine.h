@@ -257,9 +257,10 @@ struct store_txn {
     uint64_t generation; /* changes when the struct is reused for another request */
     uint32_t reruns;
     uint32_t frame_waits;
-    int64_t frames_since_ms; /* start of its wait for frames */
-    uint32_t held_frames;    /* by the commit that is being prepared */
-    int64_t room_since_ms;   /* start of its wait for room on disk; 0: it does not wait */
+    int64_t frames_since_ms;   /* start of its wait for frames */
+    uint32_t held_frames;      /* by the commit that is being prepared */
+    int64_t room_since_ms;     /* start of its wait for room on disk; 0: it does not wait */
+    uint64_t room_checkpoints; /* store->checkpoints at that time */
     uint8_t used_file, used_slot;
     uint32_t used_page; /* the item whose access was counted last; 0: none */
     uint64_t shown;     /* the newest commit that its result depends on */
@@ -439,11 +440,12 @@ struct store {
     STAILQ_HEAD(, store_txn) throttled;
     _Atomic uint64_t throttle_count, reruns, blocking_io_runs;
 
-    pthread_mutex_t free_lock;              /* taken before extents.lock */
-    STAILQ_HEAD(, deferred_free) deferred;  /* under extents.lock */
-    LIST_HEAD(, run_reader) readers;        /* under extents.lock */
-    LIST_HEAD(, store_upload) open_uploads; /* likewise */
-    _Atomic uint32_t upload_pages;          /* frames held by uploads */
+    pthread_mutex_t free_lock;                     /* taken before extents.lock */
+    STAILQ_HEAD(, deferred_free) deferred;         /* under extents.lock */
+    LIST_HEAD(, run_reader) readers;               /* under extents.lock */
+    LIST_HEAD(, store_upload) open_uploads;        /* likewise */
+    _Atomic uint32_t upload_pages;                 /* frames held by uploads */
+    _Atomic(struct store_txn *) long_record_owner; /* reserves a long record; NULL: none */
     _Atomic int64_t apart_bytes; /* memory of runs being written outside the cache (run_write.c) */
 
     /* Runs and collections that two items named in the scan at the start: deleting one of the items
@@ -461,6 +463,7 @@ struct store {
     pthread_mutex_t maintenance_lock;
     pthread_cond_t maintenance_wake;
     bool maintenance_stop, maintenance_asked;
+    int64_t tick_at_ms;            /* the maintenance thread's */
     _Atomic int64_t grow_retry_ms; /* next attempt to grow after ENOSPC */
     _Atomic bool reloading;        /* uploads wait before they reserve a run */
     _Atomic bool sweep_asked;      /* items of flushed databases are still in the index */

@@ -367,6 +367,16 @@ static void note_touched(struct store_txn *txn, struct page_file *file, uint32_t
     txn->touched[txn->touched_count++ % TOUCHED_MOST] = (struct touched){file, page};
 }
 
+/* In blocking mode each look-up may evict any page of the file that is not held. */
+static void pretend_evicted(struct store_txn *txn, struct page_file *file)
+{
+    if (!txn->blocking_io)
+        return;
+    for (uint32_t i = 0; i < txn->touched_count && i < TOUCHED_MOST; i++)
+        if (txn->touched[i].file == file)
+            page_file_move(file, txn->touched[i].page);
+}
+
 static void move_touched(struct store_txn *txn)
 {
     for (uint32_t i = 0; i < txn->touched_count && i < TOUCHED_MOST; i++)
@@ -375,6 +385,12 @@ static void move_touched(struct store_txn *txn)
     txn->touched_count = 0;
 }
 #else
+static void pretend_evicted(struct store_txn *txn, struct page_file *file)
+{
+    (void)txn;
+    (void)file;
+}
+
 static bool pretend_absent(struct store_txn *txn, struct page_file *file, uint32_t number)
 {
     (void)txn;
@@ -449,6 +465,7 @@ enum store_result load_page(struct store_txn *txn, struct page_file *file, uint3
                             uint32_t *number)
 {
     assert(lock_is_held(&file->lock));
+    pretend_evicted(txn, file);
     *number = file->table[page];
     if (!*number)
         return load_absent(txn, file, page, number);

@@ -13,6 +13,11 @@
  *    them.
  * 3. Sealed ones are in the journal's list, in the order of their commits, under its lock. Only the
  *    thread that has the maintenance thread's queue writes them, and takes them out.
+ * 4. One transaction at a time reserves one (store->long_record_owner): this bounds their memory,
+ *    and two that each wait for the other's runs would be refused. The owner waits for nobody who
+ *    needs a long record.
+ * 5. None is reserved while those that redo would read are many: together they take at most a
+ *    quarter of the frames' memory and one more.
  */
 #include "storage/value/long_record.h"
 
@@ -77,12 +82,8 @@ static enum store_result take_runs(struct store_txn *txn, struct long_record *lo
     return result;
 }
 
-/* At most half of the frames' limit: the frames that the commit changes need the rest. */
 static enum store_result take_memory(struct store *store, struct long_record *long_record)
 {
-    uint64_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
-    if (long_record->length > limit * PAGE_SIZE / 2)
-        return STORE_NO_MEMORY;
     if (long_record->bytes && long_record->length <= long_record->capacity)
         return STORE_OK;
     free(long_record->bytes);
@@ -94,12 +95,37 @@ static enum store_result take_memory(struct store *store, struct long_record *lo
     return STORE_OK;
 }
 
-static bool any_unwritten(struct journal *journal)
+static uint64_t frame_bytes(struct store *store)
 {
+    uint64_t limit = atomic_load_explicit(&store->cache.arena.limit, memory_order_relaxed);
+    return limit * PAGE_SIZE;
+}
+
+bool long_record_checkpoint_due(struct store *store)
+{
+    return journal_long_record_bytes(&store->journal) > frame_bytes(store) / 4;
+}
+
+/* Makes the transaction the owner. False: it must wait. */
+static bool may_reserve(struct store_txn *txn)
+{
+    struct store *store = txn->store;
+    struct journal *journal = &store->journal;
+    struct store_txn *nobody = NULL;
+    if (txn->long_record)
+        return true;
     pthread_mutex_lock(&journal->lock);
-    bool any = journal->long_record_unwritten > 0;
+    bool any_unwritten = journal->long_record_unwritten > 0;
     pthread_mutex_unlock(&journal->lock);
-    return any;
+    return !any_unwritten && !long_record_checkpoint_due(store) &&
+           atomic_compare_exchange_strong(&store->long_record_owner, &nobody, txn);
+}
+
+static void disown(struct store_txn *txn)
+{
+    assert(atomic_load(&txn->store->long_record_owner) == txn);
+    txn->long_record = NULL;
+    atomic_store(&txn->store->long_record_owner, NULL);
 }
 
 enum store_result long_record_reserve(struct store_txn *txn, uint64_t length)
@@ -109,15 +135,19 @@ enum store_result long_record_reserve(struct store_txn *txn, uint64_t length)
         long_record_abandon(txn);
         return STORE_OK;
     }
-    if (any_unwritten(&store->journal)) { /* one at a time, to bound their memory */
+    if (length > frame_bytes(store) / 2) /* the frames that the commit changes need the rest */
+        return STORE_NO_MEMORY;
+    if (!may_reserve(txn)) {
         maintenance_throttle(txn);
         return STORE_WAIT;
     }
-    if (!txn->long_record && !(txn->long_record = calloc(1, sizeof *txn->long_record)))
+    if (!txn->long_record && !(txn->long_record = calloc(1, sizeof *txn->long_record))) {
+        disown(txn);
         return STORE_NO_MEMORY;
+    }
     txn->long_record->length = length - sizeof(struct format_record);
-    enum store_result result = take_memory(store, txn->long_record);
-    return result == STORE_OK ? take_runs(txn, txn->long_record) : result;
+    enum store_result result = take_runs(txn, txn->long_record);
+    return result == STORE_OK ? take_memory(store, txn->long_record) : result;
 }
 
 static void free_long_record(struct long_record *long_record)
@@ -136,7 +166,7 @@ void long_record_abandon(struct store_txn *txn)
     give_back(file, &txn->long_record->runs, 0);
     pthread_mutex_unlock(&file->lock);
     free_long_record(txn->long_record);
-    txn->long_record = NULL;
+    disown(txn);
 }
 
 /* ---- the record ---- */
@@ -204,7 +234,7 @@ void long_record_seal(struct store_txn *txn, char *record, uint64_t commit)
     STAILQ_INSERT_TAIL(&journal->long_records, long_record, link);
     journal->long_record_unwritten++;
     journal->long_record_bytes += bytes_of_runs(long_record);
-    txn->long_record = NULL;
+    disown(txn);
 }
 
 /* ---- writing ---- */

@@ -18,6 +18,8 @@ void long_record_seal(struct store_txn *txn, char *record, uint64_t commit);
 /* Makes the sealed ones durable, so that their groups can be sealed. Called by the thread that uses
  * the maintenance queue. */
 void long_record_write(struct store *store);
+/* Those that redo would read are many. */
+bool long_record_checkpoint_due(struct store *store);
 /* A checkpoint is durable: redo no longer reads the long records of commits before this one. */
 void long_record_release(struct store *store, uint64_t commit);
 /* Like upload_set_apart. */

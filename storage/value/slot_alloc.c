@@ -17,8 +17,10 @@
 #include "storage/txn/load.h"
 #include "storage/value/free.h"
 
-#define ROOM_WAIT_MS 2000   /* after that a full disk is reported as full */
-#define FREE_LEAST 16u      /* slots or runs of a class to keep free */
+#define ROOM_WAIT_MS 2000        /* after that a full disk is reported as full */
+#define CHECKPOINT_WAIT_MS 60000 /* the same, while checkpoints may make room */
+#define CHECKPOINTS 2u /* the first one may begin too early, or flush what the second one frees */
+#define FREE_LEAST 16u /* slots or runs of a class to keep free */
 #define SEARCH_AGAIN_MS 100 /* between searches to keep these free, if none succeeds */
 
 /* Blank segments: when at most a sixteenth of all is left, bounded by these two, the maintenance
@@ -33,9 +35,16 @@ static bool checkpoint_makes_room(const struct page_file *file, struct store *st
     return file->id == FORMAT_EXTENT_FILE && journal_long_record_bytes(&store->journal) > 0;
 }
 
+static bool is_too_long(const struct store_txn *txn, int64_t waited_ms, bool checkpoint_helps)
+{
+    uint64_t done = atomic_load(&txn->store->checkpoints) - txn->room_checkpoints;
+    return waited_ms > (checkpoint_helps && done < CHECKPOINTS ? CHECKPOINT_WAIT_MS : ROOM_WAIT_MS);
+}
+
 /* A full class may soon have room again: when a checkpoint gives back the runs of long records,
  * keys are evicted, deferred runs become free, and dropped collections are purged. No key is
- * evicted before there has been time for a checkpoint. */
+ * evicted before there has been time for a short checkpoint. Evictions and purges wait for a
+ * transaction that holds the store lock, so it must not wait for them. */
 static enum store_result wait_for_room(struct store_txn *txn, struct page_file *file,
                                        uint32_t size_class)
 {
@@ -44,13 +53,20 @@ static enum store_result wait_for_room(struct store_txn *txn, struct page_file *
     int64_t now = env_clock_ms();
     if (!atomic_load(&store->full) || now >= atomic_load(&store->grow_retry_ms))
         return STORE_WAIT; /* the maintenance thread is about to check */
-    if (txn->room_since_ms == 0)
+    if (txn->room_since_ms == 0) {
         txn->room_since_ms = now;
-    bool hope = checkpoint_makes_room(file, store);
-    if (!hope || now - txn->room_since_ms > SEARCH_AGAIN_MS)
-        hope |= evict_for(txn->worker, file, size_class, txn->room_since_ms);
-    hope |= extents ? extent_free_is_near(store) : atomic_load(&store->dropped_tree_count) > 0;
-    if (!hope || now - txn->room_since_ms > ROOM_WAIT_MS)
+        txn->room_checkpoints = atomic_load(&store->checkpoints);
+    }
+    int64_t waited_ms = now - txn->room_since_ms;
+    bool is_alone = txn->hold == HOLDS_STORE, evicts = false;
+    bool checkpoint_helps = checkpoint_makes_room(file, store);
+    if (!checkpoint_helps || waited_ms > SEARCH_AGAIN_MS)
+        evicts = evict_for(txn->worker, file, size_class, txn->room_since_ms);
+    if (!extents)
+        evicts |= atomic_load(&store->dropped_tree_count) > 0;
+    bool hope =
+        checkpoint_helps || (evicts && !is_alone) || (extents && extent_free_is_near(store));
+    if (!hope || is_too_long(txn, waited_ms, checkpoint_helps))
         return STORE_FULL;
     atomic_store(&store->room_wanted, true);
     return STORE_WAIT;
@@ -142,6 +158,7 @@ enum store_result commit_take_slot(struct store_txn *txn, struct page_file *file
         if (result != STORE_OK)
             return result;
     }
+    txn->room_since_ms = 0;
     keep_some(txn, file, size_class);
     return STORE_OK;
 }

@@ -1,6 +1,6 @@
 """Transactions, trees, order, the cache, eviction, the disk."""
 
-from fault import (Faults, BORROWED, CLOCK, CONCURRENT, CUTS, DISK, EVICT, FAULTS, LARGE, LONG_KEYS,
+from fault import (Faults, BORROWED, CLOCK, CONCURRENT, CUTS, DISK, EVICT, FAULTS, LARGE, LONG_KEYS, LONG_RECORD,
                    POWERCUT, RANDOM, STALLS, TINY_RANDOM, TREES, UPLOAD)
 
 ALL = Faults()
@@ -29,6 +29,14 @@ fault("node-kept-over-a-pause", "storage/tree/tree_edit.c",
       "a run looks for a node where it was before its pause",
       ("tree->seen[level].leavings == tree->txn->leavings &&", ""),
       by=[BORROWED])
+fault("leaf-kept-over-its-neighbours", "storage/tree/tree_change.c",
+      "a leaf is changed by a pointer from before other nodes were read",
+      ("if (*stays && !is_large)", "if (false)"),
+      by=["wait/test_tree"])
+fault("long-records-without-pressure", "storage/value/long_record.c",
+      "long commits go on, however much the ones before would have redo read",
+      ("!any_unwritten && !long_record_checkpoint_due(store) &&", "!any_unwritten &&"),
+      by=[LONG_RECORD])
 fault("segment-takes-a-page", "storage/value/slot_alloc.c",
       "a run that needs a segment takes the frame of a page that it has read",
       ("page_file_add_frame_beside(file, page)", "page_file_add_frame(file, page, true)"),

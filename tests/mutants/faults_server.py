@@ -288,6 +288,28 @@ fault("pushes-within-a-reply", "server/net/conn_output.c",
       ("bool is_held = conn->is_streaming || conn->worker->apart == conn;",
        "bool is_held = conn->worker->apart == conn;"),
       by=["test_streamed_replies.py::test_pushes_do_not_come_in_between"])
+fault("messages-within-a-script", "server/net/conn_output.c",
+      "a client's message stands before the replies that its busy script holds up",
+      ("bool is_held = conn->is_streaming || conn->worker->apart == conn;",
+       "bool is_held = conn->is_streaming;"),
+      by=["test_busy.py::test_its_own_clients_messages_come_after_it"])
+fault("messages-in-a-script-s-version", "server/script/script_busy.c",
+      "a client's message comes in the version of RESP that its script has set",
+      ("session->resp_version = state->client_version; worker->hooks", "worker->hooks"),
+      by=["test_busy.py::test_its_own_clients_messages_come_after_it"])
+fault("replies-of-exec-counted-twice", "server/exec/long_run.c",
+      "EXEC's own look at the clock counts the replies of its commands again",
+      ("if (call->nested_calls != NULL && call->reply == request->call.reply)", "if (false)"),
+      by=["test_memory_limits.py::test_a_transaction_s_replies_count_once"])
+fault("long-parts-uncounted", "server/exec/request_reply.c",
+      "a long value counts only when 64 names have been looked up",
+      ("part->len <= COPIED_PART || call_may_reply(call) ? STORE_OK : STORE_NO_MEMORY;", "STORE_OK;"),
+      by=["test_memory_limits.py::test_one_value_that_a_script_reads_often"])
+fault("nested-walks-uncounted", "server/exec/collector.c",
+      "names that a nested walk collects count when it has ended",
+      ("bool may_go_on = collected_set(&collector->collected, held_bytes(collector));",
+       "bool may_go_on = collector != NULL;"),
+      by=["test_memory_limits.py::test_one_value_that_a_script_reads_often"])
 fault("part-before-its-turn", "server/exec/reply_stream.c",
       "parts of a reply leave before the replies of earlier commands",
       ("bool is_first = STAILQ_FIRST(&conn->requests) == request, is_short", "bool is_first = true, is_short"),
