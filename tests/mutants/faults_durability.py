@@ -188,13 +188,13 @@ fault("long-record-not-freed", "storage/maintenance/writeback.c",
       "the runs of long records do not come back",
       ("long_record_release(store, mark->commit);", ""),
       by=[LONG_RECORD])
-fault("long-records-unbounded", "storage/maintenance/maintenance.c",
+fault("long-records-unbounded", "storage/value/long_record.c",
       "long records bring no checkpoint about",
-      ("journal_long_record_bytes(&store->journal) > long_most;", "false;"),
+      ("return journal_long_record_bytes(&store->journal) > frame_bytes(store) / 4;", "return store == NULL;"),
       by=[LONG_RECORD])
 fault("keys-go-for-long-records", "storage/value/slot_alloc.c",
       "on a full disk keys are evicted for the room that long records have",
-      ("bool hope = checkpoint_makes_room(file, store);", "bool hope = false;"),
+      ("bool checkpoint_helps = checkpoint_makes_room(file, store);", "bool checkpoint_helps = false;"),
       by=[LONG_RECORD])
 fault("long-record-damage-unseen", "storage/value/long_record.c",
       "redo takes what stands in a long record's runs for what was written there",

@@ -387,9 +387,9 @@ fault("clock-not-read", "storage/journal/superblock.c",
       "the time that a superblock has kept is not gone on from",
       ("env_set_clock(block->env, (int64_t)best.clock_ms);", ""),
       by=[CLOCK])
-fault("everysec-late", "storage/maintenance/maintenance.c",
+fault("everysec-late", "storage/maintenance/writeback.c",
       "a second is three",
-      (": 1000 - TICK_MS;", ": 3000 - TICK_MS;"),
+      (": SYNC_AGE_MS;", ": SYNC_AGE_MS + 2000;"),
       by=[CLOCK])
 
 # ---- the disk ----

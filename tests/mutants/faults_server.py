@@ -176,12 +176,12 @@ fault("bind-refused-and-gone", "server/loop/listener.c",
       ("!good && is_same_port && !open_tcp(listener, listener->port, listener->addresses)",
        "!good && is_same_port"),
       by=["test_admin.py::test_a_port_that_is_taken_is_refused_and_nothing_changes"])
-fault("everysec-never", "storage/maintenance/maintenance.c",
+fault("everysec-never", "storage/maintenance/writeback.c",
       "nothing is written by the clock",
       ("if (journal_age(&store->journal, env_clock_ms()) >= limit)", "if (false)"),
       by=["test_lifecycle.py::test_kill_9_keeps_a_prefix"])
 
-fault("no-means-never", "storage/maintenance/maintenance.c",
+fault("no-means-never", "storage/maintenance/writeback.c",
       "under `no` nothing is written by the clock",
       ("sync == STORE_SYNC_NO ? NO_SYNC_AGE_MS :", "sync == STORE_SYNC_NO ? INT64_MAX :"),
       by=[POWERCUT])
