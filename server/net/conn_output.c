@@ -12,8 +12,8 @@
  * 5. A part of a piece that the transport sends from its place (is_placing) holds back all output
  *    after it, and the reader is kept until that is done, beyond the connection's end if necessary.
  * 6. While a reply is streamed, or the client's script is busy, pushes are in a second queue, held.
- * 7. output_bytes counts CONN_READER_COST for a reader, and its piece in memory, which is given back
- *    and loaded again when client memory is short and the client takes no more.
+ * 7. output_bytes counts CONN_READER_COST for a reader, and its piece in memory. While memory is
+ *    short and the client takes nothing, the piece is given back, to be loaded again.
  * 8. After a failed write to the journal, output that shows commits that will never be durable is
  *    replaced: each reply by an error, messages by nothing. Where single replies cannot be told
  *    apart (PIECES), since a part has been sent or may come from elsewhere, the connection is
