@@ -138,6 +138,7 @@ SERVER_SRC := \
 	server/config/config_words.c \
 	server/config/log.c \
 	server/core/call.c \
+	server/core/collected.c \
 	server/core/command.c \
 	server/core/command_syntax.c \
 	server/core/commandstats.c \
@@ -471,7 +472,7 @@ CONFIG_TEST_LINK = $(call objects,$(filter server/config/config%,$(SERVER_SRC)))
 COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands/cmd_list_search.c server/types/list.c \
 	server/exec/steps.c server/commands/multi_pop.c server/commands/cmd_zset.c server/commands/cmd_zset_algebra.c \
 	server/commands/cmd_zset_pop.c server/commands/cmd_zset_range.c server/types/zset.c server/types/zset_order.c server/commands/cmd_hash.c server/commands/cmd_hash_walk.c server/commands/cmd_set.c \
-	server/commands/cmd_set_algebra.c server/commands/cmd_set_random.c server/base/rng.c server/exec/collector.c server/exec/source_index.c server/base/glob.c \
+	server/commands/cmd_set_algebra.c server/commands/cmd_set_random.c server/base/rng.c server/core/collected.c server/exec/collector.c server/exec/source_index.c server/base/glob.c \
 	server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c \
 	server/types/members_order.c server/types/members_reply.c server/types/packed.c server/exec/batch.c server/types/scan_args.c server/types/set.c)
 
@@ -486,7 +487,7 @@ WEAK_TEST_LINK = $(filter-out $(call objects,storage/base/keyed_hash.c),$(COMMAN
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_ins.c \
 	server/core/call.c server/exec/keyspace.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
 	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/types/copy_trees.c server/types/string_build.c server/types/string_walk.c \
-	server/base/rng.c server/exec/collector.c server/exec/source_index.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
+	server/base/rng.c server/core/collected.c server/exec/collector.c server/exec/source_index.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 
 # What both benchmark programs, load and engine_bench, are linked with.
 BENCH_SRC := \

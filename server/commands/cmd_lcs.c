@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "server/commands/cmd_string.h"
-#include "server/exec/collector.h"
+#include "server/core/collected.h"
 #include "server/exec/keyspace.h"
 #include "server/exec/long_run.h"
 #include "server/types/string_walk.h"

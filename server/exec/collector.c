@@ -8,37 +8,8 @@
 #include "server/exec/long_run.h"
 #include "server/exec/reply_stream.h"
 
-#define FEW_BYTES (64 * 1024)    /* always allowed */
-#define NOTE_STEP (256 * 1024)   /* smaller changes are not reported to the store at once */
 #define BUILD_BYTES (256 * 1024) /* smaller collections are stored in one run */
 #define SPREAD_BYTES (32 * 1024) /* per step, if each entry may change a page of its own */
-
-/* The collected bytes are about to become `bytes`: reports the change to the store. */
-static void tell_store(struct collected *collected, uint64_t bytes)
-{
-    int64_t change = (int64_t)(bytes - collected->noted);
-    if (change < NOTE_STEP && change > -NOTE_STEP && bytes > 0)
-        return;
-    collected->noted = bytes;
-    if (change != 0)
-        store_note_memory(collected->server->store, change);
-}
-
-bool collected_set(struct collected *collected, uint64_t bytes)
-{
-    struct server *server = collected->server;
-    bool grows = bytes > collected->bytes;
-    uint64_t more = bytes - collected->bytes;
-    uint64_t all = atomic_fetch_add_explicit(&server->collected_bytes, more, memory_order_relaxed);
-    uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
-    collected->bytes = bytes;
-    bool may_be = bytes <= FEW_BYTES ||
-                  (all + more <= memory / COLLECTED_SHARE &&
-                   (!grows || store_has_memory(server->store, bytes - collected->noted)));
-    if (may_be)
-        tell_store(collected, bytes);
-    return may_be;
-}
 
 /* All memory that it holds, as far as it is known beforehand. */
 static uint64_t held_bytes(const struct collector *collector)
@@ -189,7 +160,7 @@ bool collector_has_room(struct collector *collector, uint64_t bytes)
 {
     struct resp_writer *out = &collector->out;
     assert(out->len <= out->capacity);
-    return bytes <= FEW_BYTES || out->capacity - out->len >= bytes ||
+    return bytes <= COLLECTED_FEW || out->capacity - out->len >= bytes ||
            collected_set(&collector->collected, held_bytes(collector) + bytes);
 }
 

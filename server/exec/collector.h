@@ -8,6 +8,7 @@
 #ifndef VELLUM_COLLECTOR_H
 #define VELLUM_COLLECTOR_H
 
+#include "server/core/collected.h"
 #include "server/exec/reply_spill.h"
 #include "server/core/command.h"
 #include "server/base/rng.h"
@@ -20,19 +21,6 @@
 #define COLLECT_NESTED_BYTES (4 * COLLECT_STEP_BYTES)
 
 #define COLLECT_SHORT_BYTES (8 * 1024) /* when client memory is short */
-
-/* The results collected by all commands together may take at most maxmemory divided by this. They
- * are reported to the store, so that it evicts page frames to make room. */
-#define COLLECTED_SHARE 3
-
-struct collected {
-    struct server *server;
-    uint64_t bytes; /* counted so far */
-    uint64_t noted; /* of them, reported to the store */
-};
-
-/* Sets the number of bytes counted. False: too many, the command must fail. */
-bool collected_set(struct collected *collected, uint64_t bytes);
 
 /* The entries of a tree, in an order other than the tree's: see members_order.h. */
 struct collector_place {

@@ -12,7 +12,10 @@
 #ifndef VELLUM_DECLARED_KEYS_H
 #define VELLUM_DECLARED_KEYS_H
 
-#include "server/exec/collector.h"
+#include <stddef.h>
+
+#include "server/core/collected.h"
+#include "storage/store.h"
 
 struct declared_keys {
     uint32_t *places; /* NULL: not built */

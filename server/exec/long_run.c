@@ -7,6 +7,7 @@
 #include "server/exec/blocked.h"
 #include "server/exec/nested.h"
 #include "server/exec/reply_stream.h"
+#include "server/exec/request_reply.h"
 #include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
 #include "server/net/conn_output.h"
@@ -19,8 +20,7 @@
 #define TURN_NSEC 1000000
 #define FIRST_NSEC (2 * TURN_NSEC)
 #endif
-#define COUNT_STEP (256 * 1024) /* of a reply, between two counts */
-#define FIBERS_MAX 64           /* per worker; further long runs are repeated until one is free */
+#define FIBERS_MAX 64 /* per worker; further long runs are repeated until one is free */
 
 static bool is_in_script(const struct call *call)
 {
@@ -34,28 +34,6 @@ static enum store_result begin_anew(struct request *request)
 {
     request->is_long = true;
     return store_step(request->call.txn);
-}
-
-/* Without the replies of the commands before it in EXEC, which are counted already. */
-static uint64_t reply_bytes(const struct call *call, const struct request *request)
-{
-    uint64_t before = call->reply == request->call.reply ? request->reply_start : 0;
-    if (call->nested_calls != NULL && call->reply == request->call.reply) /* EXEC itself */
-        before += call->nested_calls->replies.bytes;
-    if (call->outer != NULL && call->reply == call->outer->reply)
-        before += call->outer->nested_calls->replies.bytes;
-    uint64_t bytes = call->reply->len > before ? call->reply->len - before : 0;
-    return bytes + request->reader_count * (uint64_t)CONN_READER_COST;
-}
-
-bool call_may_reply(struct call *call)
-{
-    struct request *request = request_of_call(call);
-    uint64_t bytes = reply_bytes(call, request);
-    if (bytes < request->replied.bytes + COUNT_STEP)
-        return true;
-    request->replied.server = call->server;
-    return collected_set(&request->replied, bytes);
 }
 
 enum store_result call_yield(struct call *call)

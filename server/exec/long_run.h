@@ -38,10 +38,6 @@ static inline enum store_result call_yield_at(struct call *call, uint64_t i)
     return i % YIELD_EVERY == YIELD_EVERY - 1 ? call_yield(call) : STORE_OK;
 }
 
-/* Counts the reply as collected while it grows, as call_yield does: a short command may name one
- * value very often. False: it has become too long. */
-bool call_may_reply(struct call *call);
-
 /* One run of a request in the store: calls the command's function from the top, or resumes it
  * where it was suspended. */
 STORE_MUST_CHECK enum store_result long_run_in_store(struct store_txn *txn,

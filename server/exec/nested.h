@@ -25,7 +25,7 @@
 #include "server/base/input_buffer.h"
 #include "server/core/command.h"
 #include "server/core/errorstats.h"
-#include "server/exec/collector.h"
+#include "server/core/collected.h"
 #include "server/exec/declared_keys.h"
 #include "server/exec/written.h"
 

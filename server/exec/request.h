@@ -17,7 +17,7 @@
 
 #include "server/base/input_buffer.h"
 #include "server/core/command.h"
-#include "server/exec/collector.h"
+#include "server/core/collected.h"
 #include "server/pubsub/effects.h"
 #include "server/core/worker.h"
 

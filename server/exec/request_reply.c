@@ -10,11 +10,13 @@
 #include <string.h>
 
 #include "server/core/server.h"
-#include "server/exec/long_run.h"
+#include "server/exec/nested.h"
 #include "server/exec/request.h"
 #include "server/net/conn.h"
+#include "server/net/conn_output.h"
 #include "storage/base/array.h"
 
+#define COUNT_STEP (256 * 1024) /* of a reply, between two counts */
 #define COPIED_PART (64 * 1024) /* shorter values are copied */
 #define COPIED_SHARE 8          /* of memory, for other values read whole */
 
@@ -111,6 +113,28 @@ enum store_result call_reply_upload(struct call *call, struct store_upload *uplo
 static uint64_t most_copied(const struct call *call)
 {
     return atomic_load_explicit(&call->server->memory_bound, memory_order_relaxed) / COPIED_SHARE;
+}
+
+/* Without the replies of the commands before it in EXEC, which are counted already. */
+static uint64_t bytes_so_far(const struct call *call, const struct request *request)
+{
+    uint64_t before = call->reply == request->call.reply ? request->reply_start : 0;
+    if (call->nested_calls != NULL && call->reply == request->call.reply) /* EXEC itself */
+        before += call->nested_calls->replies.bytes;
+    if (call->outer != NULL && call->reply == call->outer->reply)
+        before += call->outer->nested_calls->replies.bytes;
+    uint64_t bytes = call->reply->len > before ? call->reply->len - before : 0;
+    return bytes + request->reader_count * (uint64_t)CONN_READER_COST;
+}
+
+bool call_may_reply(struct call *call)
+{
+    struct request *request = request_of_call(call);
+    uint64_t bytes = bytes_so_far(call, request);
+    if (bytes < request->replied.bytes + COUNT_STEP)
+        return true;
+    request->replied.server = call->server;
+    return collected_set(&request->replied, bytes);
 }
 
 /* A command may name one long value many times. */

@@ -47,4 +47,8 @@ STORE_MUST_CHECK enum store_result call_reply_bytes(struct call *call,
 STORE_MUST_CHECK enum store_result call_reply_upload(struct call *call,
                                                      struct store_upload *upload);
 
+/* Counts the reply as collected while it grows, as call_yield does: a short command may name one
+ * value very often. False: it has become too long. */
+bool call_may_reply(struct call *call);
+
 #endif

@@ -11,7 +11,7 @@
 #define VELLUM_STRING_BUILD_H
 
 #include "server/core/command.h"
-#include "server/exec/collector.h"
+#include "server/core/collected.h"
 
 struct string_build {
     struct collected collected;

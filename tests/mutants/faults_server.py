@@ -297,7 +297,7 @@ fault("messages-in-a-script-s-version", "server/script/script_busy.c",
       "a client's message comes in the version of RESP that its script has set",
       ("session->resp_version = state->client_version; worker->hooks", "worker->hooks"),
       by=["test_busy.py::test_its_own_clients_messages_come_after_it"])
-fault("replies-of-exec-counted-twice", "server/exec/long_run.c",
+fault("replies-of-exec-counted-twice", "server/exec/request_reply.c",
       "EXEC's own look at the clock counts the replies of its commands again",
       ("if (call->nested_calls != NULL && call->reply == request->call.reply)", "if (false)"),
       by=["test_memory_limits.py::test_a_transaction_s_replies_count_once"])
@@ -494,7 +494,7 @@ fault("scan-without-a-look", "server/commands/cmd_scan.c",
        "return collector_step_fills(collector, entries) ? collector_step(call, collector) : STORE_OK;",
        "(void)call, (void)collector, (void)entries; return STORE_OK;"),
       by=["test_gaps.py::test_the_only_key_beside_a_million_others"])
-fault("growing-replies-uncounted", "server/exec/long_run.c",
+fault("growing-replies-uncounted", "server/exec/request_reply.c",
       "a reply counts as memory only when it is complete",
       ("return collected_set(&request->replied, bytes);", "return true;"),
       by=["test_memory_limits.py::test_one_value_that_is_named_very_often"])
