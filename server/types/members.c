@@ -377,7 +377,7 @@ static enum store_result visit_at(struct call *call, struct members *members,
     struct member member;
     struct resp_slice value = {"", 0};
     enum store_result result = read_counted(call, cursor, &member);
-    bool is_left = members->leaves_long && member_is_long(&member);
+    bool is_left = result == STORE_OK && members->leaves_long && member_is_long(&member);
     if (result == STORE_OK && with_values && !is_left)
         result = member_value(call, &member, &value);
     members->unread = is_left ? &member : NULL;
