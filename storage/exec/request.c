@@ -156,11 +156,21 @@ static void end_step(struct store_txn *txn, bool is_suspended)
     txn->blocking_io = false;
 }
 
+static uint32_t rerun_limit(struct store_txn *txn)
+{
+#ifdef VELLUM_WAIT /* in the test build, some block on the disk early */
+    txn->random = txn->random * 6364136223846793005ull + 1442695040888963407ull;
+    if (txn->random >> 60 == 0)
+        return 1;
+#endif
+    return txn->trees.collections ? TREE_RERUN_LIMIT : RERUN_LIMIT;
+}
+
 /* A run returned STORE_WAIT. One that yields keeps its state, as in store_pause, and its count of
  * reruns: it may have to start over. */
 static void discard_run(struct store_txn *txn)
 {
-    uint32_t limit = txn->trees.collections ? TREE_RERUN_LIMIT : RERUN_LIMIT;
+    uint32_t limit = rerun_limit(txn);
     enum txn_again again = txn->again;
     if (again == AGAIN_AFTER_YIELD) {
         txn->again = AGAIN_WHEN_LOADED;
