@@ -228,6 +228,37 @@ static void they_are_bounded(void **state)
     rig_end(&rig, medium);
 }
 
+/* Nor do they go on while a long checkpoint lasts, one for each of its batches. */
+static void they_wait_for_a_long_checkpoint(void **state)
+{
+    (void)state;
+    const uint32_t pages = 6000, memory = 64u << 20;
+    struct medium *medium = medium_new(12);
+    struct rig rig;
+    uint32_t most = 0;
+    defaults(&rig);
+    rig.options.memory_bytes = memory;
+    rig_open_on(&rig, medium);
+    for (uint32_t step = 1; step <= 2; step++) {
+        for (uint32_t i = 0; i < pages; i += step) { /* at last every second page is dirty */
+            char name[16];
+            struct rng rng = {i};
+            snprintf(name, sizeof name, "page:%u", i);
+            must(do_put(&rig, name, blob_random(&rng, VALUE_BYTES)) == STORE_OK, "put");
+        }
+        if (step == 1)
+            rig_reopen(&rig, medium);
+    }
+    for (uint32_t i = 0; i < 300; i++) {
+        must(finish(&rig, put_all(1 + i % GENERATIONS)) == STORE_OK, "put");
+        uint32_t used = runs_in_use(&rig);
+        most = used > most ? used : most;
+    }
+    must(most * RUN_BYTES > memory / 8, "too few for this test");
+    must(most * RUN_BYTES <= memory / 4 + RUN_BYTES, "%u runs are in use", most);
+    rig_end(&rig, medium);
+}
+
 /* Where the disk is full, their runs are room, for which no key has to go. */
 static void a_full_disk_takes_their_room(void **state)
 {
@@ -349,6 +380,7 @@ int main(void)
         cmocka_unit_test(it_is_whole_or_not_there),
         cmocka_unit_test(its_runs_come_back_with_a_checkpoint),
         cmocka_unit_test(they_are_bounded),
+        cmocka_unit_test(they_wait_for_a_long_checkpoint),
         cmocka_unit_test(a_full_disk_takes_their_room),
         cmocka_unit_test(a_flush_leaves_it_alone),
         cmocka_unit_test(a_write_that_fails_is_not_acknowledged),
