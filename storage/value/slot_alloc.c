@@ -158,7 +158,6 @@ enum store_result commit_take_slot(struct store_txn *txn, struct page_file *file
         if (result != STORE_OK)
             return result;
     }
-    txn->room_since_ms = 0;
     keep_some(txn, file, size_class);
     return STORE_OK;
 }
