@@ -517,8 +517,8 @@ fault("freed-runs-believed", "storage/value/free.c",
       by=[LARGE])
 fault("run-free-before-durable", "storage/value/free.c",
       "the run of an old value is used again while a crash would bring the value back",
-      ("entry->commit <= durable &&", ""),
-      by=[CUTS, POWERCUT])
+      ("if (entry && entry->commit <= durable &&", "(void)durable; if (entry &&"),
+      by=[LARGE])
 fault("run-free-under-a-stream", "storage/value/free.c",
       "the run of an old value is used again while it is being streamed",
       ("entry->commit <= oldest_reader(store) && entry->commit <= store->hooks->oldest_snapshot(store)",
