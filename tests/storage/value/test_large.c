@@ -560,8 +560,8 @@ static enum store_result put_only(struct rig *rig, const char *key, struct blob 
     return result;
 }
 
-/* An overwrite that the journal has not taken is undone by a crash: the old value's run must have the
- * old value until then, however many others want room. */
+/* An overwrite that the journal has not taken is undone by a crash: the old value's run must have
+ * the old value until then, however many others want room. */
 static void an_old_value_stays_until_the_new_one_is_durable(void **state)
 {
     (void)state;
