@@ -1,8 +1,8 @@
 /*
  * The configuration: every directive of a stock redis.conf and a few of our own (workers,
- * maxstore, partitions, journal-size). One table (config_table.c) names each directive with its
- * type, range, default and flags. The file, the command line, CONFIG GET, CONFIG SET and CONFIG
- * REWRITE all use it.
+ * maxstore, partitions, journal-size, rdma ...). One table (config_table.c) names each directive
+ * with its type, range, default and flags. The file, the command line, CONFIG GET, CONFIG SET and
+ * CONFIG REWRITE all use it.
  *
  * Threads. Workers may read values at any time while one of them changes some:
  * - Numbers (booleans, integers, memory sizes, enums) are relaxed atomics: config_number() is one
@@ -71,9 +71,9 @@ enum config_id {
     CONFIG_SLOWLOG_LOG_SLOWER_THAN, /* microseconds; -1: logs nothing */
     CONFIG_SLOWLOG_MAX_LEN,
     CONFIG_RDMA,           /* number: enum config_rdma */
-    CONFIG_RDMA_DEVICE,    /* text; empty: the first suitable one */
-    CONFIG_RDMA_PORT,      /* 0: the first suitable one */
-    CONFIG_RDMA_GID_INDEX, /* -1: the first suitable one */
+    CONFIG_RDMA_DEVICE,    /* text; empty: all suitable ones */
+    CONFIG_RDMA_PORT,      /* 0: all suitable ones */
+    CONFIG_RDMA_GID_INDEX, /* -1: that of each connection's address */
     CONFIG_RDMA_SPIN_US,
     CONFIG_RDMA_MAX_CHANNELS,
     CONFIG_RDMA_MAX_PINNED,
@@ -91,7 +91,7 @@ enum config_loglevel {
 enum config_rdma { CONFIG_RDMA_NO, CONFIG_RDMA_YES, CONFIG_RDMA_AUTO };
 enum config_oom_score { CONFIG_OOM_NO, CONFIG_OOM_RELATIVE, CONFIG_OOM_ABSOLUTE };
 enum config_protection { CONFIG_PROTECT_NO, CONFIG_PROTECT_YES, CONFIG_PROTECT_LOCAL };
-enum config_policy { /* maxmemory-policy, in the order of its names in config_table.c */
+enum config_policy { /* maxmemory-policy; its names are in config_table.c */
                      CONFIG_POLICY_VOLATILE_LRU,
                      CONFIG_POLICY_VOLATILE_LFU,
                      CONFIG_POLICY_VOLATILE_RANDOM,

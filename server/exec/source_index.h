@@ -1,7 +1,7 @@
 /*
  * Which of many sources may have a member, so that set algebra need not look each member up in all
- * of them. The index knows 32 bits of a member's hash: a source that it names may lack the member,
- * one that it does not name does.
+ * of them. The index knows 32 bits of a member's hash: false positives are possible, false
+ * negatives are not.
  *
  * Invariant: sources are added in descending order, so every chain is in ascending order.
  *

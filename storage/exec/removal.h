@@ -1,5 +1,6 @@
 /*
- * Deleting items that are known by name only: expired and evicted ones. Private to storage/.
+ * Deleting expired and evicted items, which are known only by their index entry (slot and tag).
+ * Private to storage/.
  */
 #ifndef VELLUM_STORE_REMOVAL_H
 #define VELLUM_STORE_REMOVAL_H
