@@ -11,29 +11,7 @@
 #include "server/exec/collector.h"
 #include "server/core/call.h"
 
-#define COMPARE_PIECE 4096
-
-/* Whether an element has these bytes. A large element is compared piece by piece. */
-static enum store_result is_equal(struct list *list, const struct store_item *element,
-                                  struct resp_slice value, bool *equal)
-{
-    *equal = element->length == value.len;
-    if (!*equal || value.len == 0)
-        return STORE_OK;
-    if (!element->large) {
-        *equal = memcmp(element->bytes, value.data, value.len) == 0;
-        return STORE_OK;
-    }
-    char piece[COMPARE_PIECE];
-    for (size_t at = 0; at < value.len && *equal; at += sizeof(piece)) {
-        size_t len = value.len - at < sizeof(piece) ? value.len - at : sizeof(piece);
-        enum store_result result = store_read(list->call->txn, element, at, len, piece);
-        if (result != STORE_OK)
-            return result;
-        *equal = memcmp(piece, value.data + at, len) == 0;
-    }
-    return STORE_OK;
-}
+#define PIECE_ENTRIES 32 /* a piece of a long element, as part of a step */
 
 struct search {
     struct list *list;
@@ -43,7 +21,56 @@ struct search {
     uint64_t skip;      /* number of matches to skip */
     uint64_t wanted;    /* number of further matches wanted; 0: all */
     bool is_replied;    /* the positions are collected as what follows the reply's head */
+    char *room;         /* of this run, for a piece of a long element; NULL: none yet */
 };
+
+static bool has_bytes(const struct store_piece *piece, const char *bytes, size_t len)
+{
+    if (piece->bytes != NULL)
+        return memcmp(piece->bytes, bytes, len) == 0;
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
+/* Compares a long element of the value's length piece by piece. A later run continues with the
+ * first piece that is not compared yet. */
+static enum store_result compare_pieces(struct search *search, struct collector *collector,
+                                        const struct store_item *element, bool *equal)
+{
+    struct call *call = search->list->call;
+    if (search->room == NULL)
+        search->room = store_alloc(call->txn, STORE_READER_PIECE);
+    if (search->room == NULL)
+        return STORE_NO_MEMORY;
+    while (*equal && collector->compared < search->value.len) {
+        struct store_piece piece;
+        uint64_t at = collector->compared, left = search->value.len - at;
+        if (collector_step_fills(collector, PIECE_ENTRIES))
+            return collector_step(call, collector);
+        enum store_result result = store_read_piece(call->txn, element, at, search->room, &piece);
+        if (result != STORE_OK)
+            return result;
+        if (piece.length < left)
+            left = piece.length;
+        *equal = has_bytes(&piece, search->value.data + at, left);
+        collector->compared += left;
+    }
+    collector->compared = 0;
+    return STORE_OK;
+}
+
+/* Whether an element is the value. */
+static enum store_result is_equal(struct search *search, struct collector *collector,
+                                  const struct store_item *element, bool *equal)
+{
+    struct resp_slice value = search->value;
+    *equal = element->length == value.len;
+    if (!*equal || value.len == 0)
+        return STORE_OK;
+    if (element->large)
+        return compare_pieces(search, collector, element, equal);
+    *equal = memcmp(element->bytes, value.data, value.len) == 0;
+    return STORE_OK;
+}
 
 static void keep(const struct search *search, struct collector *collector, uint64_t index)
 {
@@ -54,7 +81,7 @@ static void keep(const struct search *search, struct collector *collector, uint6
 }
 
 /* Compares and counts the element that `place` passes. */
-static enum store_result visit(const struct search *search, struct collector *collector,
+static enum store_result visit(struct search *search, struct collector *collector,
                                struct list_place *place)
 {
     struct store_item element;
@@ -63,7 +90,7 @@ static enum store_result visit(const struct search *search, struct collector *co
     if (result == STORE_OK)
         result = list_get(search->list, place, &element);
     if (result == STORE_OK)
-        result = is_equal(search->list, &element, search->value, &equal);
+        result = is_equal(search, collector, &element, &equal);
     uint64_t index = place->index;
     if (result == STORE_OK && !search->backwards)
         result = list_next(search->list, place);
@@ -79,7 +106,7 @@ static enum store_result visit(const struct search *search, struct collector *co
 }
 
 /* Collects the positions of the matches. */
-static enum store_result run_search(const struct search *search, struct collector **collected)
+static enum store_result run_search(struct search *search, struct collector **collected)
 {
     struct list_place place;
     struct list *list = search->list;

@@ -41,6 +41,7 @@ struct collector {
     uint64_t looked_up;  /* SCAN: keys whose type was compared */
     struct rng rng;      /* from the call's seed */
     uint64_t checksum;   /* DUMP: of all bytes collected */
+    uint64_t compared;   /* LPOS ...: bytes of the current element that are equal */
     uint64_t *ranks;     /* of the chosen entries, or offsets in `out`; ordered; owned */
     uint64_t rank_bytes; /* of `ranks` and `spare`, as far as counted */
     uint64_t *spare;     /* of the same size, while `ranks` are being sorted; owned */

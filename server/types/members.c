@@ -370,21 +370,36 @@ static enum store_result each_packed(struct members *members, struct collector *
     return STORE_OK;
 }
 
+static bool leaves(const struct members *members, const struct member *member)
+{
+    return members->leaves == LEAVES_ALL_VALUES ||
+           (members->leaves == LEAVES_LONG_VALUES && member_is_long(member));
+}
+
+static enum store_result visit_member(struct call *call, struct members *members,
+                                      const struct member *member, bool with_values,
+                                      member_visit *visit, void *arg)
+{
+    struct resp_slice value = {"", 0};
+    bool is_left = with_values && leaves(members, member);
+    enum store_result result = STORE_OK;
+    if (with_values && !is_left)
+        result = member_value(call, member, &value);
+    members->unread = is_left ? member : NULL;
+    if (result == STORE_OK)
+        result = visit(arg, member->name, value);
+    members->unread = NULL;
+    return result;
+}
+
 static enum store_result visit_at(struct call *call, struct members *members,
                                   struct store_cursor *cursor, bool with_values,
                                   member_visit *visit, void *arg)
 {
     struct member member;
-    struct resp_slice value = {"", 0};
     enum store_result result = read_counted(call, cursor, &member);
-    bool is_left = result == STORE_OK && members->leaves_long && member_is_long(&member);
-    if (result == STORE_OK && with_values && !is_left)
-        result = member_value(call, &member, &value);
-    members->unread = is_left ? &member : NULL;
-    if (result == STORE_OK)
-        result = visit(arg, member.name, value);
-    members->unread = NULL;
-    return result;
+    return result == STORE_OK ? visit_member(call, members, &member, with_values, visit, arg)
+                              : result;
 }
 
 /* Visits the members up to, but not including, the one with rank `end`. */
@@ -525,6 +540,7 @@ struct picking {
     struct call *call;
     struct members *members;
     const struct collector_place *places; /* in Redis's order, or NULL */
+    bool with_values;
     member_visit *visit;
     void *arg;
 };
@@ -532,11 +548,20 @@ struct picking {
 static enum store_result visit_rank(void *arg, uint64_t rank)
 {
     const struct picking *picking = arg;
+    struct members *members = picking->members;
     struct resp_slice name, value;
+    struct store_cursor cursor;
+    struct member member;
     if (picking->places != NULL)
         rank = picking->places[rank].rank;
-    enum store_result result = members_at(picking->call, picking->members, rank, &name, &value);
-    return result == STORE_OK ? picking->visit(picking->arg, name, value) : result;
+    if (members->tree == NULL) {
+        enum store_result result = members_at(picking->call, members, rank, &name, &value);
+        return result == STORE_OK ? picking->visit(picking->arg, name, value) : result;
+    }
+    enum store_result result = tree_at(picking->call, members, rank, &cursor, &member);
+    return result == STORE_OK ? visit_member(picking->call, members, &member, picking->with_values,
+                                             picking->visit, picking->arg)
+                              : result;
 }
 
 uint64_t members_pick_count(const struct members *members, int64_t count)
@@ -548,21 +573,21 @@ uint64_t members_pick_count(const struct members *members, int64_t count)
 }
 
 enum store_result members_pick(struct call *call, struct members *members,
-                               struct collector *collector, int64_t count, member_visit *visit,
-                               void *arg)
+                               struct collector *collector, int64_t count, bool with_values,
+                               member_visit *visit, void *arg)
 {
     uint64_t size = members_count(members);
     if (size == 0)
         return STORE_OK;
     if (count >= 0 && (uint64_t)count >= size)
-        return members_each(call, members, collector, true, visit, arg);
+        return members_each(call, members, collector, with_values, visit, arg);
     /* Picks with repetitions have no order. */
     if (count > 0 && members_are_reordered(members)) {
         enum store_result result = arrange(call, members, collector);
         if (result != STORE_OK)
             return result;
     }
-    struct picking picking = {call, members, collector->order.places, visit, arg};
+    struct picking picking = {call, members, collector->order.places, with_values, visit, arg};
     return enough(collector_pick(call, collector, size, count, visit_rank, &picking));
 }
 

@@ -16,6 +16,9 @@
 
 struct member;
 
+/* Which values the visitor reads itself, if it wants them. */
+enum members_leaving { LEAVES_NO_VALUE, LEAVES_LONG_VALUES, LEAVES_ALL_VALUES };
+
 struct members {
     const struct store_key *key;
     uint32_t width; /* packed entries per member: 1, or 2 with a value */
@@ -23,7 +26,7 @@ struct members {
     bool exists;    /* the key existed when it was looked up */
     bool is_changed;
     const struct member *unread; /* members_each: the member whose value the visitor has to read */
-    bool leaves_long;            /* set by the caller: the visitor reads long values itself */
+    enum members_leaving leaves; /* set by the caller */
     struct packed packed;        /* if there is no tree */
     struct store_tree *tree;     /* or NULL */
     struct store_item item;      /* as found; a new one has no expiry */
@@ -100,7 +103,7 @@ STORE_MUST_CHECK enum store_result members_remove_at(struct call *call, struct m
  * Redis defines one, and proceeds in steps where needed, so the command must not have written
  * anything before. If a visit does not return STORE_OK, the walk ends without advancing;
  * STORE_ABSENT ends it successfully. `value` is empty if there are no values or none were
- * requested. If members->unread is not NULL, its value was not read. */
+ * requested. If members->unread is not NULL, its value was not read: see members->leaves. */
 typedef enum store_result member_visit(void *arg, struct resp_slice name, struct resp_slice value);
 STORE_MUST_CHECK enum store_result members_each(struct call *call, struct members *members,
                                                 struct collector *collector, bool with_values,
@@ -134,7 +137,7 @@ uint64_t members_pick_count(const struct members *members, int64_t count);
  * collector->ranks, through collector->order if that is not empty. */
 STORE_MUST_CHECK enum store_result members_pick(struct call *call, struct members *members,
                                                 struct collector *collector, int64_t count,
-                                                member_visit *visit, void *arg);
+                                                bool with_values, member_visit *visit, void *arg);
 
 /* Visits about `count` members from a SCAN cursor on. *cursor becomes the cursor of the next call,
  * 0 at the end. As in Redis, a collection that Redis would keep packed (not ITEM_BIG) is returned

@@ -61,7 +61,8 @@ enum store_result members_reply_all(struct call *call, struct members *members,
     showing.collector = begin(call, head, members_count(members));
     if (showing.collector == NULL)
         return STORE_NO_MEMORY;
-    showing.collector->is_reply = members->leaves_long = true;
+    showing.collector->is_reply = true;
+    members->leaves = LEAVES_LONG_VALUES;
     enum store_result result =
         members_each(call, members, showing.collector, part != PART_NAMES, show, &showing);
     return result == STORE_OK ? collector_reply(call, showing.collector) : result;
@@ -70,14 +71,15 @@ enum store_result members_reply_all(struct call *call, struct members *members,
 enum store_result members_reply_some(struct call *call, struct members *members, int64_t count,
                                      enum members_part part, bool in_pairs, members_head *head)
 {
-    struct showing showing = {.part = part, .in_pairs = in_pairs};
+    struct showing showing = {.part = part, .in_pairs = in_pairs, .call = call, .members = members};
     uint64_t each = part == PART_BOTH && !in_pairs ? 2 : 1;
     showing.collector = begin(call, head, each * members_pick_count(members, count));
     if (showing.collector == NULL)
         return STORE_NO_MEMORY;
     showing.collector->is_reply = members_pick_ends(count);
+    members->leaves = LEAVES_LONG_VALUES;
     enum store_result result =
-        members_pick(call, members, showing.collector, count, show, &showing);
+        members_pick(call, members, showing.collector, count, part != PART_NAMES, show, &showing);
     return result == STORE_OK ? collector_reply(call, showing.collector) : result;
 }
 
@@ -111,10 +113,13 @@ enum store_result members_reply_scan(struct call *call, enum item_type type)
         return STORE_OK;
     struct showing showing = {.collector = collector_get(call),
                               .part = type == TYPE_HASH ? PART_BOTH : PART_NAMES,
-                              .filter = &filter};
+                              .filter = &filter,
+                              .call = call,
+                              .members = &members};
     if (showing.collector == NULL)
         return STORE_NO_MEMORY;
     showing.collector->is_tail = true;
+    members.leaves = LEAVES_ALL_VALUES; /* most may not match */
     result = scan_prepare(call, &filter);
     if (result == STORE_OK)
         result =

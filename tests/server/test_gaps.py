@@ -488,3 +488,34 @@ def test_fields_of_distant_bytes_are_many_rounds(server):
             assert reply == b"*1\r\n*%d\r\n" % count + shown
             assert rounds > ROUNDS
             assert client.info("stats")["keyspace_misses"] == misses + (key == "none")
+
+
+@pytest.mark.parametrize("server", [{"maxmemory": "64mb"}], indirect=True, ids=[""])
+@pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a script"])
+def test_long_elements_are_compared_in_many_rounds(server, nested):
+    """More of them than the cache holds, and equal up to the last byte."""
+    client = server.client()
+    element = harness.chance().randbytes(200_000)
+    other = element[:-1] + bytes([element[-1] ^ 1])
+    for i in range(400):
+        client.rpush("list", element if i % 4 else other)
+
+    def run(*words):
+        if nested:
+            return client.eval("return redis.call(unpack(ARGV))", 1, "list", *words)
+        return client.execute_command(*words)
+
+    with server.raw() as raw:
+        longest(raw)
+        assert run("LPOS", "list", other, "COUNT", "0") == list(range(0, 400, 4))
+        assert run("LPOS", "list", other, "RANK", "-2") == 392
+        assert run("LINSERT", "list", "BEFORE", other[:-2] + element[-2:], "x") == 401
+        assert run("LREM", "list", "-50", other) == 50
+        if not nested:
+            assert longest(raw) < LIMIT_USEC
+    assert client.llen("list") == 351 and client.lindex("list", -1) == element
+    assert client.lpos("list", other, count=0) == [0] + [1 + i for i in range(4, 200, 4)]
+    assert client.lpos("list", bytes(200_000)) is None
+    client.execute_command("SETRANGE", "zeros", 199_999, bytes(1))
+    client.rpush("list", client.get("zeros"))
+    assert client.lpos("list", bytes(200_000)) == 351

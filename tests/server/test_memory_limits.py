@@ -594,6 +594,28 @@ def test_one_value_that_a_script_reads_often(make_server, request, script):
 
 
 @pytest.mark.vellum
+def test_names_are_found_without_their_values(make_server):
+    """Together the values are larger than memory, and half of it alone may be loaded."""
+    server = make_server(maxmemory="64mb", journal_size="16mb")
+    client = server.client()
+    for i in range(300):
+        client.hset("many", f"f{i}", bytes([i % 256]) * 100_000)
+    for i in range(10):
+        client.hset("long", f"f{i}", bytes([i]) * 3 * MB)
+    names = {f"f{i}".encode() for i in range(300)}
+    assert set(client.hrandfield("many", 300)) == names == set(client.hkeys("many"))
+    for count in (200, -300):
+        found = client.hrandfield("many", count)
+        assert len(found) == abs(count) and set(found) <= names
+    assert client.hscan("long", 0, match="nosuch*")[1] == {}
+    assert client.hscan("many", 0, match="x*", count=1000) == (0, {})
+    assert client.hscan("long", 0, match="f[37]")[1] == {b"f%d" % i: bytes([i]) * 3 * MB for i in (3, 7)}
+    picked = client.hrandfield("many", 100, withvalues=True)
+    assert all(value == bytes([int(name[1:]) % 256]) * 100_000
+               for name, value in zip(picked[::2], picked[1::2]))
+
+
+@pytest.mark.vellum
 def test_a_transaction_s_replies_count_once(make_server):
     """A third of maxmemory may be replies that are collected."""
     server = make_server(maxmemory="256mb", maxmemory_clients="0")
