@@ -14,25 +14,36 @@
 
 /* ---- elements of lists ---- */
 
-/* A blocked request may find another type at its key when it is woken: meanwhile a command has
- * overwritten the key, or databases were swapped. The request keeps waiting; it is not answered
- * with WRONGTYPE. True: this is such a case. */
-static bool drop_wrong_type(struct call *call, enum store_result result, size_t reply_start)
+/* A blocked request may find another type at a key when it is woken: meanwhile a command has
+ * overwritten the key, or databases were swapped. The request keeps waiting, unless a later key has
+ * an element: as in Redis 7.2, it is then answered with WRONGTYPE, and the element stays. */
+struct found {
+    bool takes;    /* the key has an element for this request */
+    bool is_wrong; /* this key, or one before it, has another type */
+};
+
+static enum store_result note_found(struct call *call, enum store_result result, size_t reply_start,
+                                    bool exists, struct found *found)
 {
-    if (result != STORE_ANSWERED || !call_has_waited(call))
-        return false;
+    bool is_wrong = result == STORE_ANSWERED && call_has_waited(call);
+    found->takes = result == STORE_OK && exists;
+    found->is_wrong |= is_wrong;
+    if (found->takes && found->is_wrong) {
+        call_wrong_type(call);
+        return STORE_ANSWERED;
+    }
+    if (!is_wrong)
+        return result;
     resp_truncate(call->reply, reply_start);
-    return true;
+    return STORE_OK;
 }
 
-/* Not *takes: the list has no element for this request. */
 static enum store_result find_for(struct call *call, const struct store_key *key, struct list *list,
-                                  bool *takes)
+                                  struct found *found)
 {
     size_t reply_start = call->reply->len;
     enum store_result result = list_find(call, key, list);
-    *takes = result == STORE_OK && list->exists;
-    return drop_wrong_type(call, result, reply_start) ? STORE_OK : result;
+    return note_found(call, result, reply_start, result == STORE_OK && list->exists, found);
 }
 
 static enum store_result wait_for(struct call *call, enum item_type type, uint32_t key_count,
@@ -48,14 +59,14 @@ static enum store_result blocking_pop(struct call *call, enum list_end end)
     int64_t timeout_ms;
     if (!call_timeout(call, call->argv[call->argc - 1], &timeout_ms))
         return STORE_OK;
+    struct found found = {.takes = false};
     for (uint32_t i = 0; i < call->key_count; i++) {
         const struct store_key *key = &call->keys[i];
         struct list list;
-        bool takes;
-        enum store_result result = find_for(call, key, &list, &takes);
+        enum store_result result = find_for(call, key, &list, &found);
         if (result != STORE_OK)
             return result;
-        if (!takes)
+        if (!found.takes)
             continue;
         resp_array(call->reply, 2);
         resp_bulk(call->reply, key->data, key->len);
@@ -80,13 +91,13 @@ enum store_result cmd_blmpop(struct call *call)
     int64_t count, timeout_ms;
     if (!list_read_mpop(call, 2, &end, &count) || !call_timeout(call, call->argv[1], &timeout_ms))
         return STORE_OK;
+    struct found found = {.takes = false};
     for (uint32_t i = 0; i < call->key_count; i++) {
         struct list list;
-        bool takes;
-        enum store_result result = find_for(call, &call->keys[i], &list, &takes);
+        enum store_result result = find_for(call, &call->keys[i], &list, &found);
         if (result != STORE_OK)
             return result;
-        if (!takes)
+        if (!found.takes)
             continue;
         return list_pop_many(&list, end, count);
     }
@@ -98,14 +109,14 @@ static enum store_result blocking_move(struct call *call, enum list_end from, en
 {
     int64_t timeout_ms;
     struct list source;
-    bool takes;
+    struct found found = {.takes = false};
     if (!call_timeout(call, timeout, &timeout_ms))
         return STORE_OK;
-    enum store_result result = find_for(call, call->keys, &source, &takes);
+    enum store_result result = find_for(call, call->keys, &source, &found);
     if (result != STORE_OK)
         return result;
-    if (takes)
-        return list_move(call, from, to, &takes);
+    if (found.takes)
+        return list_move(call, from, to, &found.takes);
     if (call->outer == NULL)
         return wait_for(call, TYPE_LIST, 1, timeout_ms);
     resp_null(call->reply); /* differs from the reply at a timeout */
@@ -130,16 +141,15 @@ enum store_result cmd_brpoplpush(struct call *call)
 /* The first sorted set with an element for this request. Not *takes: there is none. */
 static enum store_result find_zset(struct call *call, struct zset *zset, bool *takes)
 {
-    *takes = false;
-    for (uint32_t i = 0; i < call->key_count && !*takes; i++) {
+    struct found found = {.takes = false};
+    for (uint32_t i = 0; i < call->key_count && !found.takes; i++) {
         size_t reply_start = call->reply->len;
         enum store_result result = zset_find(call, &call->keys[i], zset);
-        if (drop_wrong_type(call, result, reply_start))
-            continue;
+        result = note_found(call, result, reply_start, result == STORE_OK && zset->exists, &found);
         if (result != STORE_OK)
             return result;
-        *takes = zset->exists;
     }
+    *takes = found.takes;
     return STORE_OK;
 }
 

@@ -447,3 +447,28 @@ def test_equal_blocking_commands_in_one_packet(make_server):
             assert raw.reply() == b"*2\r\n$1\r\nq\r\n$1\r\n" + i + b"\r\n"
         server.client().rpush("q", 4)
         assert raw.reply() == b"*2\r\n$1\r\nq\r\n$1\r\n4\r\n"
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("wait, push, taken", [
+    (("BLPOP", "a", "b", 0), ("RPUSH", "b", "1"), ("LLEN", "b")),
+    (("BRPOP", "a", "b", 0), ("RPUSH", "b", "1"), ("LLEN", "b")),
+    (("BLMPOP", 0, 2, "a", "b", "LEFT"), ("RPUSH", "b", "1"), ("LLEN", "b")),
+    (("BZPOPMIN", "a", "b", 0), ("ZADD", "b", 1, "m"), ("ZCARD", "b")),
+    (("BZMPOP", 0, 2, "a", "b", "MAX"), ("ZADD", "b", 1, "m"), ("ZCARD", "b")),
+], ids=lambda words: str(words[0]))
+def test_a_key_of_another_type_before_the_one_with_an_element(connect, wait, push, taken):
+    """As in Redis 7.2; 7.0 passes over it. The next one that waits gets the element."""
+    asker, first, second = connect(), connect(), connect()
+    first.send(encode(*wait))
+    blocked(asker, 1)
+    second.send(encode(*[word if word != "a" else "c" for word in wait]))
+    blocked(asker, 2)
+    asker.call("SET", "a", "x")
+    blocked(asker, 2)
+    asker.call(*push)
+    assert first.reply().startswith(b"-WRONGTYPE")
+    assert b"b" in second.reply()
+    assert asker.call(*taken) == b":0\r\n"
+    first.send(encode(*wait))
+    assert first.reply().startswith(b"-WRONGTYPE")
