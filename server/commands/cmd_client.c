@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "server/commands/commands.h"
+#include "server/core/collected.h"
 #include "server/exec/blocked.h"
 #include "server/net/conn.h"
 #include "server/exec/multi.h"
@@ -416,6 +417,7 @@ struct listing {
     } * items;
     struct wanted *ids; /* NULL: all */
     size_t id_count;
+    struct collected collected; /* the lines, and two copies for the reply */
 };
 
 static void listing_free(void *progress)
@@ -425,6 +427,7 @@ static void listing_free(void *progress)
         free(listing->items[i].line);
     free(listing->items);
     free(listing->ids);
+    collected_set(&listing->collected, 0);
     free(listing);
 }
 
@@ -458,6 +461,8 @@ static bool read_ids(struct listing *listing, const struct resp_slice *args, siz
 static struct listing *listing_new(const struct call *call)
 {
     struct listing *listing = calloc(1, sizeof *listing);
+    if (listing != NULL)
+        listing->collected.server = call->server;
     bool has_ids = call->argc > 3 && slice_is(call->argv[2], "id");
     if (listing == NULL || !has_ids || read_ids(listing, call->argv + 3, call->argc - 3))
         return listing;
@@ -474,10 +479,11 @@ static bool listing_add(struct listing *listing, const struct call *call,
     struct listed *item = &listing->items[listing->count];
     uint64_t id = conn->session.id;
     item->rank = filter->ids != NULL ? find_wanted(filter, id)->place : id;
-    if (describe(call, conn, &item->line) < 0)
+    int len = describe(call, conn, &item->line);
+    if (len < 0)
         return false;
     listing->count++;
-    return true;
+    return collected_set(&listing->collected, listing->collected.bytes + 3 * (uint64_t)len);
 }
 
 static int by_rank(const void *a, const void *b)

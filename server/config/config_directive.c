@@ -20,6 +20,8 @@
 #include "server/config/config_words.h"
 #include "server/config/notify_class.h"
 
+#define TEXT_MAX ((size_t)4096) /* bytes of a text, where the table has no other bound */
+
 /* ---- reading values ---- */
 
 static bool fail(char error[DIRECTIVE_ERROR_MAX], const char *text)
@@ -272,6 +274,14 @@ static bool parse_limits(size_t argc, char *const argv[], uint64_t *limits,
     return true;
 }
 
+static size_t bytes_of(size_t argc, char *const argv[])
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < argc; i++)
+        sum += strlen(argv[i]) + 1;
+    return sum;
+}
+
 /* A directive of several words: separate arguments in a file, one text in CONFIG SET. */
 static bool parse_words(const struct directive *directive, size_t argc, char *const argv[],
                         struct config_value *value, char error[DIRECTIVE_ERROR_MAX])
@@ -283,6 +293,8 @@ static bool parse_words(const struct directive *directive, size_t argc, char *co
         good = check_save(argc, argv, error);
     else if (argc < (size_t)directive->min || argc > (size_t)directive->max)
         good = fail(error, "wrong number of arguments");
+    if (good && bytes_of(argc, argv) > TEXT_MAX)
+        good = fail(error, "argument is too long");
     if (!good)
         return false;
     if (directive->read_word != NULL) {
@@ -303,7 +315,7 @@ static bool parse_single(const struct directive *directive, const char *text,
         return value->text != NULL;
     }
     assert(directive->type == DIRECTIVE_TEXT);
-    if (directive->max > 0 && strlen(text) > (size_t)directive->max)
+    if (strlen(text) > (directive->max > 0 ? (size_t)directive->max : TEXT_MAX))
         return fail(error, "argument is too long");
     value->text = strdup(text);
     return value->text != NULL || fail(error, "out of memory");

@@ -96,7 +96,7 @@ bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
         resp_error(call->reply, "ERR timeout is out of range");
         return false;
     }
-    if (seconds < 0) {
+    if (seconds * 1000 <= -1) {
         resp_error(call->reply, "ERR timeout is negative");
         return false;
     }

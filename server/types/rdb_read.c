@@ -274,8 +274,8 @@ enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_caller caller
         result = read_plain(&reader, *type);
     if (result == RDB_OK && value->kind == RDB_ZSET && read != NULL)
         result = pair_scores(&caller, value);
-    bool is_whole = value->count > 0 && reader.at == reader.end &&
-                    (value->kind != RDB_HASH || value->count % 2 == 0);
+    /* What follows the value is not looked at, as in Redis. */
+    bool is_whole = value->count > 0 && (value->kind != RDB_HASH || value->count % 2 == 0);
     return result == RDB_OK && !is_whole ? RDB_BAD : result;
 }
 
