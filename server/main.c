@@ -127,6 +127,7 @@ static bool open_store(struct server *server)
     client_memory_set_bounds(server);
     struct store_stats stats;
     store_stats(server->store, &stats);
+    server->commits_at_start = stats.commits;
     log_line(&server->log, CONFIG_LOG_NOTICE,
              "Store open: %llu items, %llu commits recovered in %llu ms, %u partitions%s",
              (unsigned long long)stats.recovered_items, (unsigned long long)stats.recovered_commits,

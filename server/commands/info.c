@@ -263,8 +263,9 @@ static void write_persistence(FILE *to, struct server *server)
     fprintf(to, "current_cow_peak:0\r\ncurrent_cow_size:0\r\ncurrent_cow_size_age:0\r\n");
     fprintf(to, "current_fork_perc:0.00\r\n");
     fprintf(to, "current_save_keys_processed:0\r\ncurrent_save_keys_total:0\r\n");
-    /* There are no explicit saves: rdb_last_save_time is the start time. */
-    fprintf(to, "rdb_changes_since_last_save:%llu\r\n", U(stats.commits));
+    /* There are no explicit saves but the start. */
+    fprintf(to, "rdb_changes_since_last_save:%llu\r\n",
+            U(stats.commits - server->commits_at_start));
     fprintf(to, "rdb_bgsave_in_progress:0\r\n");
     fprintf(to, "rdb_last_save_time:%lld\r\n", (long long)(server->start_ms / 1000));
     fprintf(to, "rdb_last_bgsave_status:%s\r\n", status);

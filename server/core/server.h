@@ -53,6 +53,7 @@ struct server {
     char run_id[41];                          /* 40 hex digits, new at each start */
     char executable[4096], config_file[4096]; /* absolute; config_file empty if none */
     int64_t start_ms;                         /* Unix time */
+    uint64_t commits_at_start;                /* the number of the newest one */
     bool oom_score_is_ours;                   /* this and the next: under config.changing */
     int oom_score_before;
     _Atomic uint64_t next_session_id;

@@ -151,6 +151,10 @@ def test_changes_since_the_start_are_counted(server):
         raw.call("CONFIG", "RESETSTAT")
         raw.call("SETBIT", "b", "1", "1")
         assert changes() == before + 3
+    server.stop()
+    server.start()
+    with server.raw() as raw:
+        assert changes() == 0
 
 
 @pytest.mark.vellum
