@@ -784,7 +784,7 @@ void conn_output_flush(struct conn *conn)
             !waits_for_journal(conn, conn->shown))
             send_directly(conn);
         settle(conn);
-        if (!conn->is_streaming)
+        if (!STAILQ_EMPTY(&conn->held) && !conn->is_streaming)
             conn_output_release(conn);
         send_queue(conn);
     }
