@@ -215,7 +215,8 @@ void commit_abandon(struct store_txn *txn)
     for (uint32_t i = 0; i < txn->write_count; i++)
         give_back_slot(txn, &txn->writes[i]);
     extent_abandon(txn);
-    long_record_abandon(txn);
+    if (txn->long_record)
+        long_record_abandon(txn);
 }
 
 /* ---- the record ---- */

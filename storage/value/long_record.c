@@ -132,7 +132,8 @@ enum store_result long_record_reserve(struct store_txn *txn, uint64_t length)
 {
     struct store *store = txn->store;
     if (length <= store->record_most) {
-        long_record_abandon(txn);
+        if (txn->long_record)
+            long_record_abandon(txn);
         return STORE_OK;
     }
     if (length > frame_bytes(store) / 2) /* the frames that the commit changes need the rest */
@@ -160,8 +161,7 @@ static void free_long_record(struct long_record *long_record)
 void long_record_abandon(struct store_txn *txn)
 {
     struct page_file *file = &txn->store->extents;
-    if (!txn->long_record)
-        return;
+    assert(txn->long_record);
     pthread_mutex_lock(&file->lock);
     give_back(file, &txn->long_record->runs, 0);
     pthread_mutex_unlock(&file->lock);

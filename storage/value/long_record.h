@@ -7,7 +7,7 @@
 /* The record of an attempt to commit takes `length` bytes: if that needs a long record, reserves
  * memory and runs for it. STORE_WAIT: the transaction waits; what it has stays reserved. */
 STORE_MUST_CHECK enum store_result long_record_reserve(struct store_txn *txn, uint64_t length);
-void long_record_abandon(struct store_txn *txn); /* gives back any reservation */
+void long_record_abandon(struct store_txn *txn); /* gives its reservation back */
 /* Length of the journal record that names it. */
 uint64_t long_record_record_length(const struct long_record *long_record);
 char *long_record_bytes(const struct long_record *long_record);
