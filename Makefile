@@ -365,8 +365,8 @@ UNIT_TEST_SRC := \
 	tests/unit/storage/index/test_ttl.c \
 	tests/unit/storage/value/test_patches.c
 ifneq ($(VERBS),)
-UNIT_TEST_SRC += tests/unit/rdma-ext/test_rdma_devices.c tests/unit/rdma-ext/test_rdma_link.c \
-	tests/unit/rdma-ext/test_rdma_service.c
+UNIT_TEST_SRC += tests/unit/rdma-ext/test_rdma_channel.c tests/unit/rdma-ext/test_rdma_devices.c \
+	tests/unit/rdma-ext/test_rdma_link.c tests/unit/rdma-ext/test_rdma_service.c
 endif
 UNIT_TESTS := $(basename $(notdir $(UNIT_TEST_SRC)))
 
@@ -393,6 +393,7 @@ test_keyed_hash_LINK = $(call objects,storage/base/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_packed_LINK = $(call objects,server/types/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
+test_rdma_channel_LINK = $(call objects,rdma-ext/channel.c rdma-ext/link.c) $(PROTOCOL_LIB)
 test_rdma_link_LINK = $(call objects,rdma-ext/link.c) $(PROTOCOL_LIB)
 test_rdma_devices_LINK = $(call objects,rdma-ext/choose.c rdma-ext/devices.c rdma-ext/poll_group.c \
 	rdma-ext/watch.c rdma-ext/watch_ask.c)

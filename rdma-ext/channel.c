@@ -372,10 +372,22 @@ static const struct transport_ops channel_transport_ops = {.read = transport_rea
                                                            .want = transport_want,
                                                            .close = transport_close};
 
+/* The wrapper of an earlier channel, which was dropped, takes the next one: otherwise each CONNECT
+ * would add another. */
+static struct transport *wrap_again(struct rdma_channel *channel, struct rdma_transport *self)
+{
+    assert(self->channel == NULL && !self->is_open);
+    self->channel = channel;
+    channel->transport = self;
+    return &self->base;
+}
+
 struct transport *rdma_channel_wrap(struct rdma_channel *channel, struct transport *tcp)
 {
-    struct rdma_transport *self = calloc(1, sizeof *self);
     assert(channel->transport == NULL && !channel->is_gone && !channel->is_ending);
+    if (tcp->ops == &channel_transport_ops)
+        return wrap_again(channel, self_of(tcp));
+    struct rdma_transport *self = calloc(1, sizeof *self);
     if (self == NULL)
         return NULL;
     self->base = *tcp;

@@ -460,6 +460,10 @@ fault("failed-device-opened-again", "rdma-ext/devices.c",
       "a device that has failed is opened again and again",
       ("return is_failed(devices, name, index) || used", "return used"),
       by=["test_rdma_devices"])
+fault("wrappers-nested", "rdma-ext/channel.c",
+      "each CONNECT that is dropped leaves a wrapper around the connection's transport",
+      ("if (tcp->ops == &channel_transport_ops)", "if (tcp == NULL)"),
+      by=["test_rdma_channel"])
 fault("short-queues-taken", "rdma-ext/service.c",
       "a device whose queues have no room for a channel is opened",
       ("return by_completions > 0 && by_receives > 0;", "return true;"),
