@@ -308,6 +308,7 @@ RDMA_TESTS := \
 	test_client \
 	test_deaths \
 	test_devices \
+	test_end \
 	test_failures \
 	test_hostile \
 	test_invalidation \
@@ -885,11 +886,11 @@ $(BUILD)/rdma/%.so: tests/rdma/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_address test_deaths test_devices test_failures test_hostile test_invalidation test_limits test_revoke test_session test_unreachable): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_address test_deaths test_devices test_end test_failures test_hostile test_invalidation test_limits test_revoke test_session test_unreachable): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(CLIENT_LIBS) -levent_core
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(CLIENT_LIB) -lcmocka $(CLIENT_LIBS) -levent_core
 
 # The server over the model instead of the engine: tells a fault of the one from one of the other.
 $(BIN)/vellum-server-model: $(call objects,$(SERVER_SRC) $(MODEL_SRC)) $(RDMA_OBJECTS) $(PROTOCOL_LIB)

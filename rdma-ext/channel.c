@@ -5,6 +5,7 @@
  *              '--bytes over TCP--> TCP from then on
  *
  * When a connection closes an open channel, its last replies and END are sent before TCP is closed.
+ * END waits for room and for a credit, but not without end; if TCP ends first, so does the channel.
  */
 #include "rdma-ext/channel.h"
 
@@ -95,6 +96,22 @@ static bool take_frame(struct rdma_channel *channel, const struct ibv_wc *comple
                               completion->byte_len, buffer);
 }
 
+/* The connection is closed: nothing is read any more, but END may wait for a credit. */
+static void receive_at_end(struct rdma_channel *channel, const struct ibv_wc *completion,
+                           bool is_breach)
+{
+    struct rdma_link *link = &channel->link;
+    bool is_good = !channel->has_sent_end && !is_breach && take_frame(channel, completion);
+    if (is_good)
+        rdma_link_drop_input(link);
+    else
+        link->post_receive(link, (uint32_t)completion->wr_id);
+    if (is_good)
+        rdma_channel_finish(channel);
+    else if (!channel->has_sent_end)
+        breach(channel);
+}
+
 void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *completion)
 {
     struct rdma_transport *transport = channel->transport;
@@ -102,7 +119,7 @@ void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *co
     uint64_t bytes = link->bytes_in;
     bool is_breach = ends_key(channel, completion);
     if (channel->is_ending) {
-        link->post_receive(link, (uint32_t)completion->wr_id);
+        receive_at_end(channel, completion, is_breach);
         return;
     }
     if (is_breach || transport == NULL || channel->is_broken || !take_frame(channel, completion)) {
@@ -323,25 +340,6 @@ static void transport_want(struct transport *transport, unsigned ready)
         rdma_note_ready(self->channel);
 }
 
-static void transport_close(struct transport *transport)
-{
-    struct rdma_transport *self = self_of(transport);
-    struct rdma_channel *channel = self->channel;
-    assert(channel != NULL || !self->is_open);
-    bool is_well = self->is_open && !channel->is_broken;
-    if (is_well && rdma_link_end(&channel->link)) {
-        self->tcp->ops->want(self->tcp, 0);
-        channel->tcp = self->tcp;
-        channel->is_ending = true;
-        channel->transport = NULL;
-    } else {
-        self->tcp->ops->close(self->tcp);
-        if (channel != NULL)
-            rdma_end_channel(channel);
-    }
-    free(self);
-}
-
 /* While the channel is open, its TCP connection only shows that the client is alive: bytes on it
  * are a breach. */
 static void on_tcp_ready(void *arg, unsigned ready)
@@ -360,6 +358,72 @@ static void on_tcp_ready(void *arg, unsigned ready)
         breach(self->channel);
     else
         rdma_channel_break(self->channel);
+}
+
+/* The same while END waits. */
+static void on_tcp_ready_at_end(void *arg, unsigned ready)
+{
+    (void)ready;
+    struct rdma_channel *channel = arg;
+    char byte;
+    ssize_t count = channel->tcp->ops->read(channel->tcp, &byte, 1);
+    if (count > 0)
+        breach(channel);
+    else if (count != TRANSPORT_AGAIN)
+        rdma_channel_break(channel);
+}
+
+void rdma_channel_finish(struct rdma_channel *channel)
+{
+    struct rdma_link *link = &channel->link;
+    assert(channel->is_ending && !channel->is_gone);
+    if (!channel->has_sent_end)
+        channel->has_sent_end = rdma_link_end(link);
+    if (link->has_failed || (channel->has_sent_end && rdma_link_is_flushed(link)))
+        rdma_end_channel(channel);
+}
+
+void rdma_on_overdue(struct worker *owner, struct worker_message *message)
+{
+    (void)owner;
+    struct rdma_channel *channel =
+        (struct rdma_channel *)((char *)message - offsetof(struct rdma_channel, overdue));
+    if (!channel->is_gone && !channel->has_sent_end)
+        rdma_break_off(channel);
+}
+
+/* The peer, and what is in flight to it, may take any time to make room for END. */
+static void begin_to_end(struct rdma_channel *channel, struct transport *tcp)
+{
+    channel->tcp = tcp;
+    channel->is_ending = true;
+    channel->transport = NULL;
+    rdma_link_drop_input(&channel->link);
+    rdma_channel_finish(channel);
+    if (channel->is_gone)
+        return;
+    tcp->ready = on_tcp_ready_at_end;
+    tcp->arg = channel;
+    tcp->ops->want(tcp, channel->has_sent_end ? 0 : TRANSPORT_READABLE);
+    if (channel->has_sent_end)
+        return;
+    channel->deadline.run = rdma_job_await_end;
+    rdma_submit(channel->worker->service, &channel->deadline);
+}
+
+static void transport_close(struct transport *transport)
+{
+    struct rdma_transport *self = self_of(transport);
+    struct rdma_channel *channel = self->channel;
+    assert(channel != NULL || !self->is_open);
+    if (self->is_open && !cannot_send(channel)) {
+        begin_to_end(channel, self->tcp);
+    } else {
+        self->tcp->ops->close(self->tcp);
+        if (channel != NULL)
+            rdma_end_channel(channel);
+    }
+    free(self);
 }
 
 static const struct transport_ops channel_transport_ops = {.read = transport_read,

@@ -48,10 +48,11 @@ struct rdma_channel {
     struct rdma_worker *worker;
     struct rdma_transport *transport; /* NULL: not wrapped yet, or closed */
     struct rdma_link link;
-    struct transport *tcp; /* only while is_ending: closed when the last frame is sent */
-    bool is_ending;        /* closed by the connection; written bytes are still sent */
-    bool is_gone;          /* being destroyed */
-    bool is_broken;        /* the connection must be notified that it is closed */
+    struct transport *tcp; /* only while is_ending: closed when the last frame has arrived */
+    bool is_ending;        /* closed by the connection; written bytes and END are still sent */
+    bool has_sent_end;
+    bool is_gone;   /* being destroyed */
+    bool is_broken; /* the connection must be notified that it is closed */
     bool is_ready, is_touched, has_block;
     bool awaits_window;      /* complete but for the window: the client has no reply yet */
     _Atomic bool is_drained; /* its last request has completed */
@@ -76,6 +77,9 @@ struct rdma_channel {
     struct ibv_qp *qp;
     struct worker_message trouble; /* an event reported that its queue pair failed */
     bool is_troubled;              /* `trouble` was posted */
+    struct rdma_job deadline;      /* of END, if it could not be sent at once */
+    bool has_deadline;             /* it is delayed */
+    struct worker_message overdue;
     uint32_t max_inline;
     bool makes_chunk;
     struct rdma_chunk chunk;
@@ -88,7 +92,10 @@ void rdma_channel_received(struct rdma_channel *channel, const struct ibv_wc *co
 void rdma_channel_pulled(struct rdma_channel *channel); /* no READ fills pages any more */
 void rdma_channel_placed(struct rdma_channel *channel); /* placed memory is not needed any more */
 void rdma_count_held(struct rdma_channel *channel);
-void rdma_channel_break(struct rdma_channel *channel); /* nothing more is received or sent */
+void rdma_channel_break(struct rdma_channel *channel);  /* nothing more is received or sent */
+void rdma_channel_finish(struct rdma_channel *channel); /* is_ending: it goes on, if it can */
+/* Message from the helper thread: END has waited too long. */
+void rdma_on_overdue(struct worker *owner, struct worker_message *message);
 unsigned rdma_channel_readiness(const struct rdma_channel *channel);
 
 #endif

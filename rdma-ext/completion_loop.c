@@ -322,8 +322,7 @@ static void send_completed(struct rdma_worker *worker, const struct ibv_wc *comp
     if (!channel->link.pull.is_under_way)
         rdma_channel_pulled(channel);
     if (channel->is_ending) {
-        if (rdma_link_is_flushed(&channel->link))
-            rdma_end_channel(channel);
+        rdma_channel_finish(channel);
         return;
     }
     rdma_note_touched(channel);

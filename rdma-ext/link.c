@@ -252,9 +252,12 @@ bool rdma_link_control(struct rdma_link *link, enum rdma_frame_type type, const 
     return true;
 }
 
+/* For a frame without payload, which may use the last credit. Only a device that takes nothing
+ * inline needs a buffer for it. */
 static bool has_last_room(const struct rdma_link *link)
 {
-    return has_slot(link) && has_buffer(link) && link->flow.credits > 0;
+    bool is_inline = link->header_bytes <= link->max_inline;
+    return has_slot(link) && (is_inline || has_buffer(link)) && link->flow.credits > 0;
 }
 
 bool rdma_link_end(struct rdma_link *link)

@@ -23,6 +23,7 @@
 
 #define SETTLE_NS (20 * 1000 * 1000)
 #define DRAIN_LOOK_NS (5 * 1000 * 1000)
+#define END_NS 10000000000 /* for the client to return a credit for END */
 #define CHUNK_SEND_BYTES (CHUNK_CHANNELS * SEND_BUFFERS * FRAME_BYTES)
 #define CHUNK_BYTES (CHUNK_SEND_BYTES + CHUNK_RECEIVES * FRAME_BYTES)
 #define RING_BYTES (CREDITS * FRAME_BYTES)
@@ -361,11 +362,41 @@ static void await_drain(struct rdma_service *service, struct rdma_job *job)
     rdma_delay(service, job, is_over ? SETTLE_NS : DRAIN_LOOK_NS);
 }
 
+static struct rdma_channel *channel_of_deadline(struct rdma_job *job)
+{
+    return (struct rdma_channel *)((char *)job - offsetof(struct rdma_channel, deadline));
+}
+
+static void end_is_overdue(struct rdma_service *service, struct rdma_job *job)
+{
+    (void)service;
+    struct rdma_channel *channel = channel_of_deadline(job);
+    channel->has_deadline = false;
+    channel->overdue.visit = rdma_on_overdue;
+    worker_post(channel->worker->owner, &channel->overdue);
+}
+
+void rdma_job_await_end(struct rdma_service *service, struct rdma_job *job)
+{
+    channel_of_deadline(job)->has_deadline = true;
+    job->run = end_is_overdue;
+    rdma_delay(service, job, END_NS);
+}
+
+/* Called before the channel is destroyed: the deadline's job and message are part of it. */
+static void drop_deadline(struct rdma_service *service, struct rdma_channel *channel)
+{
+    if (channel->has_deadline)
+        STAILQ_REMOVE(&service->delayed, &channel->deadline, rdma_job, link);
+    channel->has_deadline = false;
+}
+
 /* Everything posted completes with an error, in order: the last request marks the end. */
 void rdma_job_stop(struct rdma_service *service, struct rdma_job *job)
 {
     struct rdma_channel *channel = channel_of(job);
     assert(channel->is_gone && channel->qp != NULL); /* job_connected has succeeded */
+    drop_deadline(service, channel);
     struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
     struct ibv_send_wr *bad, last = {.wr_id = channel->link.wr_id | WR_DRAIN,
                                      .opcode = IBV_WR_SEND,

@@ -60,6 +60,7 @@ void rdma_chunk_free(struct rdma_service *service, struct rdma_chunk *chunk);
 void rdma_channel_dismantle(struct rdma_service *service, struct rdma_channel *channel);
 /* Jobs: the steps of a channel (channel.h), and of a worker without channels. */
 void rdma_job_connect(struct rdma_service *service, struct rdma_job *job);
+void rdma_job_await_end(struct rdma_service *service, struct rdma_job *job); /* its deadline */
 void rdma_job_stop(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_destroy(struct rdma_service *service, struct rdma_job *job);
 void rdma_job_recycle(struct rdma_service *service, struct rdma_job *job);

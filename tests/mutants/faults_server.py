@@ -464,6 +464,18 @@ fault("wrappers-nested", "rdma-ext/channel.c",
       "each CONNECT that is dropped leaves a wrapper around the connection's transport",
       ("if (tcp->ops == &channel_transport_ops)", "if (tcp == NULL)"),
       by=["test_rdma_channel"])
+fault("end-needs-a-buffer", "rdma-ext/link.c",
+      "END waits for the send buffers of the replies before it, though it needs none",
+      ("(is_inline || has_buffer(link))", "has_buffer(link)"),
+      by=["test_rdma_channel"])
+fault("end-sent-once", "rdma-ext/channel.c",
+      "a channel ends without END if there is no room for it when the connection closes",
+      ("if (link->has_failed || (channel->has_sent_end", "if (!channel->has_sent_end || (channel->has_sent_end"),
+      by=["test_rdma_channel"])
+fault("end-waits-for-ever", "rdma-ext/channel.c",
+      "a client that returns no credit for END keeps its channel",
+      ("if (!channel->is_gone && !channel->has_sent_end) rdma_break_off(channel);", ""),
+      by=["test_rdma_channel"])
 fault("short-queues-taken", "rdma-ext/service.c",
       "a device whose queues have no room for a channel is opened",
       ("return by_completions > 0 && by_receives > 0;", "return true;"),

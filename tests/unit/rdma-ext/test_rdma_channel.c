@@ -7,6 +7,9 @@
 #include "rdma-ext/failure.h"
 #include "rdma-ext/page_registration.h"
 
+#include "rdma-ext/jobs.h"
+
+#include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,8 +25,17 @@
 
 static struct {
     int sends, ended;
-    uint32_t last_length;
+    bool is_end; /* the last frame was END */
+    struct rdma_job *submitted;
 } the;
+
+/* Mode write: by the immediate word. */
+static bool is_end_frame(const struct ibv_send_wr *request)
+{
+    if (request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+        return be32toh(request->imm_data) >> 28 == RDMA_FRAME_END;
+    return *(const char *)(uintptr_t)request->sg_list[0].addr == RDMA_FRAME_END;
+}
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_send_wr **bad)
 {
@@ -31,7 +43,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *request, struct ibv_
     (void)bad;
     for (; request != NULL; request = request->next) {
         the.sends++;
-        the.last_length = request->num_sge > 0 ? request->sg_list[0].length : 0;
+        the.is_end = is_end_frame(request);
     }
     return 0;
 }
@@ -69,6 +81,23 @@ void rdma_end_channel(struct rdma_channel *channel)
         channel->tcp->ops->close(channel->tcp);
     channel->tcp = NULL;
     the.ended++;
+}
+
+void rdma_break_off(struct rdma_channel *channel)
+{
+    rdma_channel_break(channel);
+}
+
+void rdma_submit(struct rdma_service *of, struct rdma_job *job)
+{
+    (void)of;
+    the.submitted = job;
+}
+
+void rdma_job_await_end(struct rdma_service *of, struct rdma_job *job)
+{
+    (void)of;
+    (void)job;
 }
 
 void rdma_key_ended(struct rdma_worker *of, uint32_t key)
@@ -137,10 +166,9 @@ static void post_receive(struct rdma_link *link, uint32_t buffer)
     reposted++;
 }
 
-/* One whose client has posted so many receives. */
-static struct rdma_channel *make(enum rdma_mode mode, uint32_t credits)
+static struct rdma_channel *make(enum rdma_mode mode, uint32_t max_inline)
 {
-    struct rdma_end theirs = {.mode = mode, .frame_bytes = FRAME, .credits = credits};
+    struct rdma_end theirs = {.mode = mode, .frame_bytes = FRAME, .credits = WINDOW};
     struct rdma_channel *channel = calloc(1, sizeof *channel);
     assert_non_null(channel);
     channel->worker = &worker;
@@ -152,8 +180,56 @@ static struct rdma_channel *make(enum rdma_mode mode, uint32_t credits)
                            .ring = buffers[0],
                            .slot_bytes = FRAME,
                            .post_receive = post_receive};
-    rdma_link_begin(&channel->link, &qp, RDMA_LINK_INLINE, WINDOW, &theirs);
+    rdma_link_begin(&channel->link, &qp, max_inline, WINDOW, &theirs);
+    channel->qp = &qp;
     return channel;
+}
+
+/* The client returns so many credits. */
+static void return_credits(struct rdma_channel *channel, uint32_t credits)
+{
+    static char message[RDMA_HEADER_BYTES];
+    const struct rdma_frame frame = {.type = RDMA_FRAME_CREDIT, .credits = credits};
+    struct ibv_wc completion = {.opcode = IBV_WC_RECV, .byte_len = sizeof message};
+    rdma_frame_write(message, &frame);
+    received = message;
+    if (channel->link.mode == RDMA_MODE_WRITE) {
+        completion.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+        completion.imm_data = htobe32(rdma_word_write(&frame));
+    }
+    rdma_channel_received(channel, &completion);
+}
+
+static struct transport *open_channel(struct rdma_channel *channel)
+{
+    struct transport *transport = rdma_channel_wrap(channel, &tcp.base);
+    return_credits(channel, 0);
+    assert_string_equal(transport->kind, "rdma");
+    return transport;
+}
+
+/* What is written last fills the four buffers; then the connection is closed. */
+static void close_behind(struct transport *transport, size_t len)
+{
+    static char bytes[4 * FRAME];
+    const struct iovec vector = {.iov_base = bytes, .iov_len = len};
+    assert_int_equal(transport->ops->write(transport, &vector, 1), len);
+    assert_int_equal(the.sends, 4);
+    transport->ops->close(transport);
+}
+
+/* All that was sent has arrived. */
+static void arrives(struct rdma_channel *channel)
+{
+    rdma_link_sent(&channel->link, channel->link.posted - 1);
+    rdma_channel_finish(channel);
+}
+
+static void is_over(struct rdma_channel *channel)
+{
+    assert_int_equal(the.ended, 1);
+    assert_true(tcp.is_closed);
+    free(channel);
 }
 
 static int set_up(void **state)
@@ -161,6 +237,7 @@ static int set_up(void **state)
     (void)state;
     memset(&the, 0, sizeof the);
     memset(&tcp, 0, sizeof tcp);
+    tcp.next = TRANSPORT_AGAIN;
     tcp.base = (struct transport){.ops = &tcp_ops, .kind = "tcp"};
     return 0;
 }
@@ -176,8 +253,7 @@ static void a_dropped_channel_leaves_one_wrapper(void **state)
     struct transport *first = NULL, *transport = &tcp.base;
     tcp.next = 1;
     for (int i = 0; i < 3; i++) {
-        struct rdma_channel *channel = make(RDMA_MODE_SEND, WINDOW);
-        channel->qp = &qp;
+        struct rdma_channel *channel = make(RDMA_MODE_SEND, RDMA_LINK_INLINE);
         transport = rdma_channel_wrap(channel, transport);
         first = i == 0 ? transport : first;
         assert_ptr_equal(transport, first);
@@ -193,10 +269,104 @@ static void a_dropped_channel_leaves_one_wrapper(void **state)
     assert_true(tcp.is_closed);
 }
 
+static void end_is_sent_behind(enum rdma_mode mode, size_t len)
+{
+    struct rdma_channel *channel = make(mode, RDMA_LINK_INLINE);
+    close_behind(open_channel(channel), len);
+    assert_int_equal(the.sends, 5);
+    assert_true(the.is_end);
+    assert_int_equal(the.ended, 0);
+    assert_false(tcp.is_closed);
+    arrives(channel);
+    is_over(channel);
+}
+
+static void end_needs_no_buffer(void **state)
+{
+    end_is_sent_behind(RDMA_MODE_SEND, 3 * (FRAME - RDMA_HEADER_BYTES) + 249);
+    set_up(state);
+    end_is_sent_behind(RDMA_MODE_SEND, 4 * (FRAME - RDMA_HEADER_BYTES));
+    set_up(state);
+    end_is_sent_behind(RDMA_MODE_WRITE, 3 * FRAME + 257);
+    set_up(state);
+    end_is_sent_behind(RDMA_MODE_WRITE, 4 * FRAME);
+}
+
+/* The device takes nothing inline. */
+static void end_awaits_a_buffer(void **state)
+{
+    (void)state;
+    struct rdma_channel *channel = make(RDMA_MODE_SEND, 0);
+    close_behind(open_channel(channel), 4 * (FRAME - RDMA_HEADER_BYTES));
+    assert_int_equal(the.sends, 4);
+    assert_int_equal(the.ended, 0);
+    arrives(channel);
+    assert_int_equal(the.sends, 5);
+    assert_true(the.is_end);
+    assert_int_equal(the.ended, 0);
+    arrives(channel);
+    is_over(channel);
+}
+
+/* The last credit went with a CREDIT. */
+static struct rdma_channel *close_without_credits(enum rdma_mode mode)
+{
+    struct rdma_channel *channel = make(mode, RDMA_LINK_INLINE);
+    struct transport *transport = open_channel(channel);
+    channel->link.flow.credits = 0;
+    transport->ops->close(transport);
+    assert_int_equal(the.sends, 0);
+    assert_int_equal(the.ended, 0);
+    assert_ptr_equal(the.submitted, &channel->deadline);
+    return channel;
+}
+
+static void end_awaits_a_credit(void **state)
+{
+    for (int mode = 0; mode < RDMA_MODE_COUNT; mode++) {
+        struct rdma_channel *channel = close_without_credits((enum rdma_mode)mode);
+        return_credits(channel, 0);
+        assert_int_equal(the.sends, 0);
+        return_credits(channel, 1);
+        assert_true(the.is_end);
+        assert_int_equal(the.ended, 0);
+        rdma_on_overdue(NULL, &channel->overdue); /* which it is not */
+        assert_int_equal(the.ended, 0);
+        arrives(channel);
+        is_over(channel);
+        set_up(state);
+    }
+}
+
+static void end_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    struct rdma_channel *channel = close_without_credits(RDMA_MODE_SEND);
+    rdma_on_overdue(NULL, &channel->overdue);
+    assert_int_equal(the.sends, 0);
+    is_over(channel);
+}
+
+static void end_is_not_sent_to_one_that_has_gone(void **state)
+{
+    (void)state;
+    struct rdma_channel *channel = close_without_credits(RDMA_MODE_SEND);
+    assert_int_equal(tcp.wanted, TRANSPORT_READABLE);
+    tcp.next = TRANSPORT_CLOSED;
+    tcp.base.ready(tcp.base.arg, TRANSPORT_READABLE);
+    assert_int_equal(the.sends, 0);
+    is_over(channel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_dropped_channel_leaves_one_wrapper, set_up),
+        cmocka_unit_test_setup(end_needs_no_buffer, set_up),
+        cmocka_unit_test_setup(end_awaits_a_buffer, set_up),
+        cmocka_unit_test_setup(end_awaits_a_credit, set_up),
+        cmocka_unit_test_setup(end_does_not_wait_for_ever, set_up),
+        cmocka_unit_test_setup(end_is_not_sent_to_one_that_has_gone, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
