@@ -340,6 +340,14 @@ static void transport_want(struct transport *transport, unsigned ready)
         rdma_note_ready(self->channel);
 }
 
+static bool transport_has_ended(struct transport *transport)
+{
+    struct rdma_transport *self = self_of(transport);
+    if (self->is_open)
+        return self->channel->is_broken;
+    return self->tcp->ops->has_ended != NULL && self->tcp->ops->has_ended(self->tcp);
+}
+
 /* While the channel is open, its TCP connection only shows that the client is alive: bytes on it
  * are a breach. */
 static void on_tcp_ready(void *arg, unsigned ready)
@@ -433,6 +441,7 @@ static const struct transport_ops channel_transport_ops = {.read = transport_rea
                                                            .let_go = transport_let_go,
                                                            .write = transport_write,
                                                            .place = transport_place,
+                                                           .has_ended = transport_has_ended,
                                                            .want = transport_want,
                                                            .close = transport_close};
 

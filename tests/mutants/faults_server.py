@@ -464,6 +464,10 @@ fault("wrappers-nested", "rdma-ext/channel.c",
       "each CONNECT that is dropped leaves a wrapper around the connection's transport",
       ("if (tcp->ops == &channel_transport_ops)", "if (tcp == NULL)"),
       by=["test_rdma_channel"])
+fault("end-of-tcp-unseen", "rdma-ext/channel.c",
+      "a client that waits behind unread input, and had asked for a channel, is not missed when it has gone",
+      ("return self->tcp->ops->has_ended != NULL && self->tcp->ops->has_ended(self->tcp);", "return false;"),
+      by=["test_rdma_channel"])
 fault("end-needs-a-buffer", "rdma-ext/link.c",
       "END waits for the send buffers of the replies before it, though it needs none",
       ("(is_inline || has_buffer(link))", "has_buffer(link)"),

@@ -269,6 +269,39 @@ static void a_dropped_channel_leaves_one_wrapper(void **state)
     assert_true(tcp.is_closed);
 }
 
+/* As long as TCP carries the bytes, a client that waits is missed when its TCP has ended. */
+static void the_end_of_tcp_is_seen(void **state)
+{
+    (void)state;
+    struct rdma_channel *channel = make(RDMA_MODE_SEND, RDMA_LINK_INLINE);
+    struct transport *transport = rdma_channel_wrap(channel, &tcp.base);
+    assert_false(transport->ops->has_ended(transport));
+    tcp.has_ended = true;
+    assert_true(transport->ops->has_ended(transport)); /* pending */
+    return_credits(channel, 0);
+    assert_false(transport->ops->has_ended(transport)); /* it has not been read yet */
+    tcp.next = TRANSPORT_CLOSED;
+    tcp.base.ready(tcp.base.arg, TRANSPORT_READABLE);
+    assert_true(transport->ops->has_ended(transport));
+    transport->ops->close(transport);
+    is_over(channel);
+}
+
+static void the_end_of_tcp_is_seen_after_a_channel(void **state)
+{
+    (void)state;
+    char byte;
+    struct rdma_channel *channel = make(RDMA_MODE_SEND, RDMA_LINK_INLINE);
+    struct transport *transport = rdma_channel_wrap(channel, &tcp.base);
+    tcp.next = 1;
+    assert_int_equal(transport->ops->read(transport, &byte, 1), 1);
+    assert_false(transport->ops->has_ended(transport));
+    tcp.has_ended = true;
+    assert_true(transport->ops->has_ended(transport));
+    transport->ops->close(transport);
+    is_over(channel);
+}
+
 static void end_is_sent_behind(enum rdma_mode mode, size_t len)
 {
     struct rdma_channel *channel = make(mode, RDMA_LINK_INLINE);
@@ -362,6 +395,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_dropped_channel_leaves_one_wrapper, set_up),
+        cmocka_unit_test_setup(the_end_of_tcp_is_seen, set_up),
+        cmocka_unit_test_setup(the_end_of_tcp_is_seen_after_a_channel, set_up),
         cmocka_unit_test_setup(end_needs_no_buffer, set_up),
         cmocka_unit_test_setup(end_awaits_a_buffer, set_up),
         cmocka_unit_test_setup(end_awaits_a_credit, set_up),
