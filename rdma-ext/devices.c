@@ -61,6 +61,27 @@ static bool is_left_out(void *arg, const char *name, int index, uint8_t port)
     return is_failed(devices, name, index) || used >= (port == 0 ? (uint32_t)ports : 1);
 }
 
+bool rdma_devices_note_failed(struct rdma_devices *devices, const struct rdma_listed *device)
+{
+    bool has_room = devices->failed_count < RDMA_DEVICES_MAX;
+    if (has_room)
+        devices->failed[devices->failed_count++] = *device;
+    return has_room;
+}
+
+/* False: it would be tried again and again. */
+static bool pass_over(struct rdma_devices *devices, const struct rdma_listed *unusable,
+                      const char *problem)
+{
+    char text[2 * RDMA_MESSAGE_MAX];
+    pthread_mutex_lock(&devices->lock);
+    bool is_noted = rdma_devices_note_failed(devices, unusable);
+    pthread_mutex_unlock(&devices->lock);
+    snprintf(text, sizeof text, "the device %s is not used: %s", unusable->name, problem);
+    devices->options.warn(devices->options.warn_arg, text);
+    return is_noted;
+}
+
 struct rdma_service *rdma_devices_open_next(struct rdma_devices *devices,
                                             char message[RDMA_ERROR_MAX])
 {
@@ -69,9 +90,15 @@ struct rdma_service *rdma_devices_open_next(struct rdma_devices *devices,
                                  .gid_index = devices->options.gid_index,
                                  .is_left_out = is_left_out,
                                  .arg = devices};
+    struct rdma_service *service;
+    struct rdma_listed unusable;
+    char rest[RDMA_ERROR_MAX], *problem = message; /* the first one is told */
     if (devices->service_count == RDMA_DEVICES_MAX)
         return NULL;
-    return rdma_service_open(devices, &choice, message);
+    while ((service = rdma_service_open(devices, &choice, &unusable, problem)) == NULL &&
+           unusable.name[0] != '\0' && pass_over(devices, &unusable, problem))
+        problem = rest;
+    return service;
 }
 
 static bool open_all(struct rdma_devices *devices, char message[RDMA_ERROR_MAX])

@@ -38,9 +38,11 @@ struct rdma_devices {
 };
 
 /* Opens the next suitable port that is not in use. NULL: there is none, and `message` says why.
- * Thread: the watcher. */
+ * Devices that turn out to be unusable are passed over, now and later. Thread: the watcher. */
 struct rdma_service *rdma_devices_open_next(struct rdma_devices *devices,
                                             char message[RDMA_ERROR_MAX]);
+/* Notes a device that has failed. False: there is no room for another. The lock is held. */
+bool rdma_devices_note_failed(struct rdma_devices *devices, const struct rdma_listed *device);
 /* Like rdma_ops.connect, with the group's devices. */
 bool rdma_group_connect(struct rdma_poll_group *group, struct rdma_request *request);
 

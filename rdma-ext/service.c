@@ -190,15 +190,20 @@ static bool begin(struct rdma_service *service, char message[RDMA_ERROR_MAX])
 
 struct rdma_service *rdma_service_open(struct rdma_devices *devices,
                                        const struct rdma_choice *choice,
-                                       char message[RDMA_ERROR_MAX])
+                                       struct rdma_listed *unusable, char message[RDMA_ERROR_MAX])
 {
     struct rdma_service *service = new_service(devices);
+    unusable->name[0] = '\0';
     snprintf(message, RDMA_ERROR_MAX, "out of memory or descriptors");
     if (service == NULL)
         return NULL;
     if (service->wake_fd >= 0 && service->regions != NULL &&
-        rdma_device_open(&service->device, choice, message) && begin(service, message))
-        return service;
+        rdma_device_open(&service->device, choice, message)) {
+        if (begin(service, message))
+            return service;
+        snprintf(unusable->name, sizeof unusable->name, "%s", service->device.name);
+        unusable->index = service->device.index;
+    }
     rdma_service_free(service);
     return NULL;
 }

@@ -64,10 +64,11 @@ struct rdma_service {
     bool has_warned;          /* it has logged that error */
 };
 
-/* Opens a device and starts its service. NULL: none is suitable, and `message` says why. */
+/* Opens a device and starts its service. NULL: none is suitable, or `unusable` is not: a device
+ * that was opened, but cannot serve (else its name is empty). `message` says why. */
 struct rdma_service *rdma_service_open(struct rdma_devices *devices,
                                        const struct rdma_choice *choice,
-                                       char message[RDMA_ERROR_MAX]);
+                                       struct rdma_listed *unusable, char message[RDMA_ERROR_MAX]);
 /* The functions of rdma_ops, for one device. */
 void rdma_service_halt(struct rdma_service *service);
 void rdma_service_free(struct rdma_service *service);

@@ -11,7 +11,8 @@
  *    holds the lock.
  * 2. A service is freed when each worker has handled its farewell message, which is posted when no
  *    other message about the service can follow.
- * 3. A device that has failed is not opened again, until another one of its name appears.
+ * 3. A device that has failed, or could not be used, is not opened again, until another one of its
+ *    name appears.
  */
 #include "rdma-ext/watch.h"
 
@@ -126,8 +127,8 @@ static void drop(struct rdma_devices *devices, uint32_t at)
     /* These two describe services in use. */
     devices->past.registered_bytes = devices->past.held_bytes = 0;
     devices->leaving[at] = devices->leaving[--devices->leaving_count];
-    if (devices->failed_count < RDMA_DEVICES_MAX)
-        devices->failed[devices->failed_count++] = entry_of(service);
+    const struct rdma_listed entry = entry_of(service);
+    rdma_devices_note_failed(devices, &entry);
     pthread_mutex_unlock(&devices->lock);
     rdma_service_free(service);
 }

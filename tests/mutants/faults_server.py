@@ -468,6 +468,15 @@ fault("end-of-tcp-unseen", "rdma-ext/channel.c",
       "a client that waits behind unread input, and had asked for a channel, is not missed when it has gone",
       ("return self->tcp->ops->has_ended != NULL && self->tcp->ops->has_ended(self->tcp);", "return false;"),
       by=["test_rdma_channel"])
+fault("device-hidden-by-a-useless-one", "rdma-ext/devices.c",
+      "a device that cannot be used hides those behind it",
+      ("unusable.name[0] != '\\0' && pass_over(devices, &unusable, problem)",
+       "unusable.name[0] != '\\0' && pass_over(devices, &unusable, problem) && false"),
+      by=["test_rdma_devices"])
+fault("useless-device-hides-its-reason", "rdma-ext/devices.c",
+      "a device that cannot be used is reported as if there were none",
+      ("problem = rest;", ";"),
+      by=["test_rdma_devices"])
 fault("end-needs-a-buffer", "rdma-ext/link.c",
       "END waits for the send buffers of the replies before it, though it needs none",
       ("(is_inline || has_buffer(link))", "has_buffer(link)"),

@@ -32,7 +32,7 @@
 struct system_device {
     char name[8];
     int index; /* 0: it is not there */
-    bool is_up;
+    bool is_up, is_useless;
     uint8_t gid[16];
 };
 
@@ -41,7 +41,7 @@ static struct {
     struct system_device devices[DEVICES];
     struct worker_message *messages, *last;
     uint64_t now_ns;
-    uint32_t opened, freed;
+    uint32_t opened, freed, tried; /* tried: and found to be of no use */
 } the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void address(uint8_t gid[16], uint8_t last)
@@ -155,17 +155,26 @@ static struct rdma_service *open_one(struct rdma_devices *devices, struct system
 
 struct rdma_service *rdma_service_open(struct rdma_devices *devices,
                                        const struct rdma_choice *choice,
-                                       char message[RDMA_ERROR_MAX])
+                                       struct rdma_listed *unusable, char message[RDMA_ERROR_MAX])
 {
     struct rdma_service *service = NULL;
     snprintf(message, RDMA_ERROR_MAX, "none");
+    unusable->name[0] = '\0';
     pthread_mutex_lock(&the.lock);
     for (uint32_t i = 0; i < DEVICES && service == NULL; i++) {
         struct system_device *device = &the.devices[i];
-        if (device->index != 0 &&
-            !choice->is_left_out(choice->arg, device->name, device->index, 0) &&
-            !choice->is_left_out(choice->arg, device->name, device->index, 1))
-            service = open_one(devices, device);
+        if (device->index == 0 ||
+            choice->is_left_out(choice->arg, device->name, device->index, 0) ||
+            choice->is_left_out(choice->arg, device->name, device->index, 1))
+            continue;
+        if (device->is_useless) {
+            snprintf(message, RDMA_ERROR_MAX, "useless");
+            snprintf(unusable->name, sizeof unusable->name, "%s", device->name);
+            unusable->index = device->index;
+            the.tried++;
+            break;
+        }
+        service = open_one(devices, device);
     }
     pthread_mutex_unlock(&the.lock);
     return service;
@@ -294,20 +303,31 @@ static void warn(void *arg, const char *text)
     (void)text;
 }
 
-static int set_up(void **state)
+static const struct rdma_options options = {
+    .device = "", .gid_index = -1, .max_channels = 16, .warn = warn};
+
+static void clear(void)
 {
-    (void)state;
-    const struct rdma_options options = {
-        .device = "", .gid_index = -1, .max_channels = 16, .warn = warn};
-    char message[RDMA_ERROR_MAX];
     memset(the.devices, 0, sizeof the.devices);
-    the.opened = the.freed = 0;
-    plug(0, 10);
-    plug(1, 11);
+    the.opened = the.freed = the.tried = 0;
+}
+
+static void start(void)
+{
+    char message[RDMA_ERROR_MAX];
     devices = rdma_verbs_ops.start(&options, message);
     assert_non_null(devices);
     group = rdma_verbs_ops.attach(devices, NULL);
     assert_non_null(group);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    clear();
+    plug(0, 10);
+    plug(1, 11);
+    start();
     return 0;
 }
 
@@ -469,6 +489,48 @@ static void what_has_failed_is_left_alone(void **state)
     assert_int_equal(served_by(2, 200), 22);
 }
 
+static void plug_useless(uint32_t at, int index)
+{
+    plug(at, index);
+    pthread_mutex_lock(&the.lock);
+    the.devices[at].is_useless = true;
+    pthread_mutex_unlock(&the.lock);
+}
+
+/* It hides none of those behind it, is tried once, and again when it has been replaced. */
+static void what_is_of_no_use_is_passed_over(void **state)
+{
+    clear();
+    plug_useless(0, 10);
+    plug(1, 11);
+    start();
+    assert_int_equal(ports_in_use(), 1);
+    assert_int_equal(served_by(2, 200), 11);
+    plug_useless(2, 12);
+    plug(3, 13);
+    let_time_pass();
+    assert_true(await(are_two_in_use));
+    for (int i = 0; i < 3; i++) {
+        let_time_pass();
+        assert_int_equal(served_by(9, 200), 11); /* after a look */
+    }
+    assert_int_equal(the.tried, 2);
+    plug(0, 20);
+    let_time_pass();
+    assert_int_equal(served_by(1, 200), 20);
+    tear_down(state);
+}
+
+static void the_reason_is_told_if_there_is_no_other(void **state)
+{
+    (void)state;
+    char message[RDMA_ERROR_MAX];
+    clear();
+    plug_useless(0, 10);
+    assert_null(rdma_verbs_ops.start(&options, message));
+    assert_string_equal(message, "useless");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +541,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_goes_is_let_go_of, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_is_not_freed_too_early, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_has_failed_is_left_alone, set_up, tear_down),
+        cmocka_unit_test(what_is_of_no_use_is_passed_over),
+        cmocka_unit_test(the_reason_is_told_if_there_is_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,7 @@ bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choi
     context.async_fd = eventfd(0, EFD_NONBLOCK);
     *device = (struct rdma_device){.context = &context,
                                    .name = "device",
+                                   .index = 7,
                                    .port = 1,
                                    .max_cqe = completions,
                                    .max_srq_wr = receives};
@@ -155,8 +156,10 @@ static void no_job_is_lost(void **state)
     struct rdma_port_info figures;
     char message[RDMA_ERROR_MAX];
     devices.options = options;
-    struct rdma_service *service = rdma_service_open(&devices, &choice, message);
+    struct rdma_listed unusable;
+    struct rdma_service *service = rdma_service_open(&devices, &choice, &unusable, message);
     assert_non_null(service);
+    assert_string_equal(unusable.name, "");
     static struct slow_job connecting, other, last;
     submit(service, &connecting, true);
     submit(service, &other, false);
@@ -192,10 +195,13 @@ static void short_queues_are_refused(void **state)
         char message[RDMA_ERROR_MAX] = "";
         completions = cases[i].completions;
         receives = cases[i].receives;
-        struct rdma_service *service = rdma_service_open(&devices, &choice, message);
+        struct rdma_listed unusable;
+        struct rdma_service *service = rdma_service_open(&devices, &choice, &unusable, message);
         assert_int_equal(service != NULL, cases[i].is_enough);
         if (service == NULL) {
             assert_non_null(strstr(message, "queues are too short"));
+            assert_string_equal(unusable.name, "device");
+            assert_int_equal(unusable.index, 7);
             continue;
         }
         assert_int_equal(service->max_channels, 1);
