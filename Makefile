@@ -367,7 +367,8 @@ UNIT_TEST_SRC := \
 	tests/unit/storage/value/test_patches.c
 ifneq ($(VERBS),)
 UNIT_TEST_SRC += tests/unit/rdma-ext/test_rdma_channel.c tests/unit/rdma-ext/test_rdma_devices.c \
-	tests/unit/rdma-ext/test_rdma_link.c tests/unit/rdma-ext/test_rdma_service.c
+	tests/unit/rdma-ext/test_rdma_link.c tests/unit/rdma-ext/test_rdma_service.c \
+	tests/unit/rdma-ext/test_rdma_verbs.c
 endif
 UNIT_TESTS := $(basename $(notdir $(UNIT_TEST_SRC)))
 
@@ -399,6 +400,7 @@ test_rdma_link_LINK = $(call objects,rdma-ext/link.c) $(PROTOCOL_LIB)
 test_rdma_devices_LINK = $(call objects,rdma-ext/choose.c rdma-ext/devices.c rdma-ext/poll_group.c \
 	rdma-ext/watch.c rdma-ext/watch_ask.c)
 test_rdma_service_LINK = $(call objects,rdma-ext/jobs.c rdma-ext/port.c rdma-ext/service.c)
+test_rdma_verbs_LINK = $(call objects,rdma-ext/verbs.c) $(PROTOCOL_LIB)
 test_rdma_loop_LINK = $(call objects,server/loop/rdma_loop.c) $(CONFIG_TEST_LINK)
 test_publishing_LINK = $(FIXTURE_TEST_LINK)
 test_pubsub_LINK = $(SERVER_TEST_LINK)

@@ -120,52 +120,83 @@ static bool is_called(struct ibv_device *candidate, const struct rdma_choice *ch
     return false;
 }
 
+/* What came of the devices that were tried. */
+struct outcome {
+    int count, named;
+    const char *refused; /* the name of the first one that the system did not open; or NULL */
+    int error;           /* of that */
+};
+
+static void note_refused(struct outcome *outcome, struct ibv_device *candidate)
+{
+    if (outcome->refused != NULL)
+        return;
+    outcome->error = errno;
+    outcome->refused = ibv_get_device_name(candidate);
+}
+
 static bool open_one(struct rdma_device *device, struct ibv_device *candidate,
-                     const struct rdma_choice *choice)
+                     const struct rdma_choice *choice, struct outcome *outcome)
 {
     *device = (struct rdma_device){.name = ibv_get_device_name(candidate),
                                    .index = ibv_get_device_index(candidate)};
     if (is_left_out(choice, device, 0))
         return false;
+    errno = 0;
     device->context = ibv_open_device(candidate);
-    if (device->context == NULL)
+    if (device->context == NULL) {
+        note_refused(outcome, candidate);
         return false;
+    }
     device->name = ibv_get_device_name(device->context->device);
     if (choose_port(device, choice)) {
+        errno = 0;
         device->pd = ibv_alloc_pd(device->context);
         if (device->pd != NULL)
             return true;
+        note_refused(outcome, candidate);
     }
     ibv_close_device(device->context);
     *device = (struct rdma_device){.context = NULL};
     return false;
 }
 
-bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
-                      char message[RDMA_MESSAGE_MAX])
+static void describe(const struct outcome *outcome, const struct rdma_choice *choice,
+                     char message[RDMA_MESSAGE_MAX])
 {
-    int count = 0, named = 0;
-    struct ibv_device **list = ibv_get_device_list(&count);
-    bool is_open = false;
-    for (int i = 0; i < count && !is_open; i++) {
-        named += is_called(list[i], choice);
-        is_open = is_called(list[i], choice) && open_one(device, list[i], choice);
-    }
-    if (list != NULL)
-        ibv_free_device_list(list);
-    if (is_open)
-        return true;
-    if (count == 0)
+    if (outcome->count == 0)
         snprintf(message, RDMA_MESSAGE_MAX, "there is no RDMA device");
-    else if (named == 0)
+    else if (outcome->named == 0)
         snprintf(message, RDMA_MESSAGE_MAX, "no RDMA device is called '%s'", choice->name);
+    else if (outcome->refused != NULL)
+        snprintf(message, RDMA_MESSAGE_MAX, "the RDMA device %s cannot be opened: %s",
+                 outcome->refused,
+                 outcome->error != 0 ? strerror(outcome->error) : "no reason is given");
     else if (is_any(choice))
         snprintf(message, RDMA_MESSAGE_MAX,
-                 "none of %d RDMA devices has a port that is active and fits", count);
+                 "none of %d RDMA devices has a port that is active and fits", outcome->count);
     else
         snprintf(message, RDMA_MESSAGE_MAX,
                  "the RDMA device %s has no port that is active and fits", choice->name);
-    return false;
+}
+
+bool rdma_device_open(struct rdma_device *device, const struct rdma_choice *choice,
+                      char message[RDMA_MESSAGE_MAX])
+{
+    struct outcome outcome = {.refused = NULL};
+    struct ibv_device **list = ibv_get_device_list(&outcome.count);
+    bool is_open = false;
+    for (int i = 0; i < outcome.count && !is_open; i++) {
+        if (!is_called(list[i], choice))
+            continue;
+        outcome.named++;
+        is_open = open_one(device, list[i], choice, &outcome);
+    }
+    if (!is_open)
+        describe(&outcome, choice, message); /* before the names are gone */
+    if (list != NULL)
+        ibv_free_device_list(list);
+    return is_open;
 }
 
 bool rdma_devices_list(struct rdma_listed *listed, uint32_t size, uint32_t *count)

@@ -468,6 +468,10 @@ fault("end-of-tcp-unseen", "rdma-ext/channel.c",
       "a client that waits behind unread input, and had asked for a channel, is not missed when it has gone",
       ("return self->tcp->ops->has_ended != NULL && self->tcp->ops->has_ended(self->tcp);", "return false;"),
       by=["test_rdma_channel"])
+fault("refused-device-said-not-to-fit", "rdma-ext/verbs.c",
+      "a device that may not be opened is reported as one that has no active port",
+      ("else if (outcome->refused != NULL)", "else if (outcome->count < 0)"),
+      by=["test_rdma_verbs"])
 fault("device-hidden-by-a-useless-one", "rdma-ext/devices.c",
       "a device that cannot be used hides those behind it",
       ("unusable.name[0] != '\\0' && pass_over(devices, &unusable, problem)",
