@@ -283,6 +283,7 @@ RDMA_SRC := \
 	rdma-ext/resolve.c \
 	rdma-ext/service.c \
 	rdma-ext/setup_jobs.c \
+	rdma-ext/stages.c \
 	rdma-ext/watch.c \
 	rdma-ext/watch_ask.c \
 	$(LINK_SRC)
@@ -316,6 +317,7 @@ RDMA_TESTS := \
 	test_revoke \
 	test_session \
 	test_specification \
+	test_stages \
 	test_unreachable
 RDMA_TEST_SRC := tests/rdma/raw.c
 PRELOADED_SRC := tests/rdma/count_copies.c tests/rdma/fail_queues.c
@@ -368,7 +370,7 @@ UNIT_TEST_SRC := \
 ifneq ($(VERBS),)
 UNIT_TEST_SRC += tests/unit/rdma-ext/test_rdma_channel.c tests/unit/rdma-ext/test_rdma_devices.c \
 	tests/unit/rdma-ext/test_rdma_link.c tests/unit/rdma-ext/test_rdma_service.c \
-	tests/unit/rdma-ext/test_rdma_verbs.c
+	tests/unit/rdma-ext/test_rdma_stages.c tests/unit/rdma-ext/test_rdma_verbs.c
 endif
 UNIT_TESTS := $(basename $(notdir $(UNIT_TEST_SRC)))
 
@@ -400,6 +402,7 @@ test_rdma_link_LINK = $(call objects,rdma-ext/link.c) $(PROTOCOL_LIB)
 test_rdma_devices_LINK = $(call objects,rdma-ext/choose.c rdma-ext/devices.c rdma-ext/poll_group.c \
 	rdma-ext/watch.c rdma-ext/watch_ask.c)
 test_rdma_service_LINK = $(call objects,rdma-ext/jobs.c rdma-ext/port.c rdma-ext/service.c)
+test_rdma_stages_LINK = $(call objects,rdma-ext/link.c rdma-ext/stages.c) $(PROTOCOL_LIB)
 test_rdma_verbs_LINK = $(call objects,rdma-ext/verbs.c) $(PROTOCOL_LIB)
 test_rdma_loop_LINK = $(call objects,server/loop/rdma_loop.c) $(CONFIG_TEST_LINK)
 test_publishing_LINK = $(FIXTURE_TEST_LINK)
@@ -888,7 +891,7 @@ $(BUILD)/rdma/%.so: tests/rdma/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -std=c11 -O2 $(WARNINGS) -shared -fPIC -o $@ $< -ldl
 
-$(addprefix $(BUILD)/rdma/,test_address test_deaths test_devices test_end test_failures test_hostile test_invalidation test_limits test_revoke test_session test_unreachable): $(call objects,$(RDMA_TEST_SRC))
+$(addprefix $(BUILD)/rdma/,test_address test_deaths test_devices test_end test_failures test_hostile test_invalidation test_limits test_revoke test_session test_stages test_unreachable): $(call objects,$(RDMA_TEST_SRC))
 
 $(BUILD)/rdma/%: $(OBJ)/tests/rdma/%.o $(CLIENT_LIB)
 	@mkdir -p $(@D)

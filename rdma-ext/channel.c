@@ -70,7 +70,8 @@ unsigned rdma_channel_readiness(const struct rdma_channel *channel)
 {
     if (channel->is_broken)
         return TRANSPORT_READABLE | TRANSPORT_WRITABLE | TRANSPORT_ENDED;
-    unsigned ready = rdma_link_has_input(&channel->link) ? TRANSPORT_READABLE : 0;
+    bool has_input = rdma_link_has_input(&channel->link) && !channel->awaits_stage;
+    unsigned ready = has_input ? TRANSPORT_READABLE : 0;
     bool has_room = channel->placing == NULL && rdma_link_has_room(&channel->link);
     return ready | (has_room ? TRANSPORT_WRITABLE : 0);
 }

@@ -53,7 +53,7 @@ struct rdma_channel {
     bool has_sent_end;
     bool is_gone;   /* being destroyed */
     bool is_broken; /* the connection must be notified that it is closed */
-    bool is_ready, is_touched, has_block;
+    bool is_ready, is_touched, has_block, awaits_stage;
     bool awaits_window;      /* complete but for the window: the client has no reply yet */
     _Atomic bool is_drained; /* its last request has completed */
     bool is_bound;
@@ -65,6 +65,7 @@ struct rdma_channel {
     uint64_t placed, held;           /* bytes of that part; bytes counted in held_bytes */
 
     struct rdma_channel *hash_next, *ready_next, *touched_next;
+    TAILQ_ENTRY(rdma_channel) next_waiting; /* if awaits_stage */
 
     /* for the helper thread */
     struct rdma_job job;

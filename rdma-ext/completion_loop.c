@@ -138,47 +138,6 @@ static struct rdma_channel *channel_of_link(struct rdma_link *link)
     return (struct rdma_channel *)((char *)link - offsetof(struct rdma_channel, link));
 }
 
-static bool has_stage(const struct rdma_channel *channel)
-{
-    uint32_t i = 0;
-    while (i < STAGES && channel->worker->stages[i] != channel)
-        i++;
-    return i < STAGES;
-}
-
-/* A connection that did not read in its turn may not read for a long time: its command may be
- * waiting. Its stage is taken away. */
-static bool is_free_stage(const struct rdma_worker *worker, uint32_t i)
-{
-    struct rdma_channel *holder = worker->stages[i];
-    return holder == NULL || (!holder->is_ready && rdma_link_unfetch(&holder->link));
-}
-
-static bool borrow_stage(struct rdma_link *link)
-{
-    struct rdma_channel *channel = channel_of_link(link);
-    struct rdma_worker *worker = channel->worker;
-    assert(!has_stage(channel)); /* a stage is released with its part */
-    for (uint32_t i = 0; i < STAGES; i++) {
-        if (!is_free_stage(worker, i))
-            continue;
-        worker->stages[i] = channel;
-        link->pull.memory = (char *)worker->engine.staging->addr + (size_t)i * STAGE_BYTES;
-        link->pull.lkey = worker->engine.staging->lkey;
-        link->pull.size = STAGE_BYTES;
-        return true;
-    }
-    return false;
-}
-
-static void give_stage_back(struct rdma_link *link)
-{
-    struct rdma_channel *channel = channel_of_link(link);
-    for (uint32_t i = 0; i < STAGES; i++)
-        if (channel->worker->stages[i] == channel)
-            channel->worker->stages[i] = NULL;
-}
-
 void rdma_post_own_receive(struct rdma_link *link, uint32_t buffer)
 {
     struct ibv_recv_wr *bad, request = {.wr_id = WR_RECEIVE | WR_OWN | buffer};
@@ -229,8 +188,8 @@ static void give_buffers(struct rdma_channel *channel)
     link->max_held = channel->worker->service->max_held_bytes;
     link->buffer_bytes = FRAME_BYTES;
     link->buffer_count = SEND_BUFFERS;
-    link->borrow = borrow_stage;
-    link->give_back = give_stage_back;
+    link->borrow = rdma_stage_borrow;
+    link->give_back = rdma_stage_give_back;
     link->takes = RDMA_TAKES(RDMA_FRAME_DATA) | RDMA_TAKES(RDMA_FRAME_CREDIT) |
                   RDMA_TAKES(RDMA_FRAME_PULL) | RDMA_TAKES(RDMA_FRAME_GRANT);
 }
@@ -400,6 +359,7 @@ bool rdma_worker_poll(struct rdma_worker *worker)
     if (worker->engine.cq == NULL)
         return false;
     bool has_ended = rdma_worker_end_failed(worker);
+    rdma_stages_hand_out(worker);
     bool has_moved = take_completions(worker, POLL_MAX) > 0 || has_ended || worker->ready != NULL;
     if (has_moved || worker->touched != NULL)
         give_turns(worker);
@@ -410,6 +370,7 @@ bool rdma_worker_sleep(struct rdma_worker *worker)
 {
     if (worker->engine.cq == NULL)
         return true;
+    rdma_stages_hand_out(worker);
     if (worker->ready != NULL)
         return false;
     if (worker->is_ending_all || worker->is_armed)
@@ -555,7 +516,7 @@ static void recycle(struct rdma_worker *worker)
 static void forget(struct rdma_channel *channel)
 {
     struct rdma_worker *worker = channel->worker;
-    assert(!has_stage(channel) && channel->qp == NULL);
+    assert(!rdma_has_stage(channel) && !channel->awaits_stage && channel->qp == NULL);
     assert(worker->channels[channel->place] == channel && worker->channel_count > 0);
     worker->channels[channel->place] = NULL;
     worker->channel_count--;
@@ -648,6 +609,7 @@ void rdma_end_channel(struct rdma_channel *channel)
     assert(!channel->is_gone && channel->qp != NULL);
     channel->is_gone = true;
     channel->transport = NULL;
+    rdma_stage_wait_no_more(channel);
     if (channel->tcp != NULL)
         channel->tcp->ops->close(channel->tcp);
     channel->tcp = NULL;
@@ -676,7 +638,7 @@ void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
     (void)owner;
     struct rdma_channel *channel = channel_of(message);
     assert(channel->is_gone && channel->qp == NULL);
-    give_stage_back(&channel->link); /* nothing is received into its stage any more */
+    rdma_stage_give_back(&channel->link); /* nothing is received into its stage any more */
     channel->link.pull.is_under_way = false;
     rdma_channel_pulled(channel);
     rdma_channel_placed(channel); /* nor sent from its pages */
@@ -695,6 +657,7 @@ struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct rdma_po
     worker->service = service;
     worker->group = group;
     worker->owner = group->owner;
+    rdma_stages_begin(worker, rdma_note_ready, rdma_break_off);
     worker->chunks = calloc(service->chunks_max, sizeof *worker->chunks);
     worker->free_blocks =
         calloc((size_t)service->chunks_max * CHUNK_CHANNELS, sizeof *worker->free_blocks);

@@ -9,6 +9,7 @@
 #include "server/net/rdma.h"
 #include "rdma-ext/setup_jobs.h"
 #include "rdma-ext/service.h"
+#include "rdma-ext/stages.h"
 
 struct rdma_channel;
 struct rdma_link;
@@ -43,8 +44,8 @@ struct rdma_worker {
     uint32_t connecting, making;    /* of mode send: being created; of these, with a new chunk */
     struct rdma_channel *by_number[CHANNEL_HASH];
     struct rdma_channel *ready, *touched;
-    struct rdma_channel *stages[STAGES]; /* the channel that uses it */
-    uint32_t last_region;                /* where the last page was found */
+    struct rdma_stages stages;
+    uint32_t last_region; /* where the last page was found */
 
     struct rdma_counters counters;
 

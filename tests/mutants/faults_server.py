@@ -472,6 +472,22 @@ fault("refused-device-said-not-to-fit", "rdma-ext/verbs.c",
       "a device that may not be opened is reported as one that has no active port",
       ("else if (outcome->refused != NULL)", "else if (outcome->count < 0)"),
       by=["test_rdma_verbs"])
+fault("waiting-for-a-stage-overtaken", "rdma-ext/stages.c",
+      "a channel that comes when a buffer for pulled bytes is free overtakes those that wait",
+      ("TAILQ_INSERT_TAIL(&worker->stages.waiting", "TAILQ_INSERT_HEAD(&worker->stages.waiting"),
+      by=["test_rdma_stages"])
+fault("waiting-for-a-stage-in-a-loop", "rdma-ext/channel.c",
+      "a worker tries in each round to read what awaits a buffer",
+      ("rdma_link_has_input(&channel->link) && !channel->awaits_stage", "rdma_link_has_input(&channel->link)"),
+      by=["test_rdma_channel"])
+fault("silent-holders-kept", "rdma-ext/stages.c",
+      "clients that answer no READ keep the buffers that others wait for",
+      ("if (most >= LOOKS)", "if (most >= 1000 * LOOKS)"),
+      by=["test_rdma_stages"])
+fault("stage-kept-by-one-that-does-not-read", "rdma-ext/stages.c",
+      "a connection that does not read keeps a buffer that others wait for",
+      ("(!holder->is_ready && rdma_link_unfetch(&holder->link))", "false"),
+      by=["test_rdma_stages"])
 fault("device-hidden-by-a-useless-one", "rdma-ext/devices.c",
       "a device that cannot be used hides those behind it",
       ("unusable.name[0] != '\\0' && pass_over(devices, &unusable, problem)",

@@ -302,6 +302,27 @@ static void the_end_of_tcp_is_seen_after_a_channel(void **state)
     is_over(channel);
 }
 
+/* It is called back when it has a buffer, and not in each round. */
+static void what_awaits_a_buffer_is_not_readable(void **state)
+{
+    (void)state;
+    static char message[RDMA_HEADER_BYTES + 1];
+    const struct rdma_frame frame = {.type = RDMA_FRAME_DATA, .length = 1};
+    struct rdma_channel *channel = make(RDMA_MODE_SEND, RDMA_LINK_INLINE);
+    struct transport *transport = open_channel(channel);
+    rdma_frame_write(message, &frame);
+    assert_true(rdma_link_received(&channel->link, message, sizeof message, 0));
+    assert_true((rdma_channel_readiness(channel) & TRANSPORT_READABLE) != 0);
+    channel->awaits_stage = true;
+    assert_true((rdma_channel_readiness(channel) & TRANSPORT_READABLE) == 0);
+    channel->is_ready = false;
+    transport->ops->want(transport, TRANSPORT_READABLE);
+    assert_false(channel->is_ready);
+    transport->ops->close(transport);
+    arrives(channel);
+    is_over(channel);
+}
+
 static void end_is_sent_behind(enum rdma_mode mode, size_t len)
 {
     struct rdma_channel *channel = make(mode, RDMA_LINK_INLINE);
@@ -397,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup(a_dropped_channel_leaves_one_wrapper, set_up),
         cmocka_unit_test_setup(the_end_of_tcp_is_seen, set_up),
         cmocka_unit_test_setup(the_end_of_tcp_is_seen_after_a_channel, set_up),
+        cmocka_unit_test_setup(what_awaits_a_buffer_is_not_readable, set_up),
         cmocka_unit_test_setup(end_needs_no_buffer, set_up),
         cmocka_unit_test_setup(end_awaits_a_buffer, set_up),
         cmocka_unit_test_setup(end_awaits_a_credit, set_up),
