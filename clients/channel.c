@@ -227,6 +227,11 @@ bool vellum_channel_open(struct vellum_channel *channel, const struct rdma_end *
     return true;
 }
 
+bool vellum_channel_is_stopped(const struct vellum_channel *channel)
+{
+    return channel->qp == NULL;
+}
+
 /* Windows are freed first: the queue pair and their regions cannot be freed before them. */
 void vellum_channel_stop(struct vellum_channel *channel)
 {
@@ -400,9 +405,16 @@ bool vellum_channel_pull(struct vellum_channel *channel, const struct vellum_spa
     return false;
 }
 
-bool vellum_channel_is_revoking(const struct vellum_channel *channel)
+/* That windows have ended might never be confirmed on a closed channel. */
+bool vellum_channel_is_revoking(struct vellum_channel *channel)
 {
-    return !channel->is_closed && channel->windows.ending > 0;
+    if (channel->windows.ending == 0 || channel->qp == NULL)
+        return false;
+    if (!channel->is_closed)
+        return true;
+    vellum_channel_poll(channel);
+    vellum_channel_stop(channel);
+    return false;
 }
 
 bool vellum_channel_grant(struct vellum_channel *channel, const struct vellum_span *memory)

@@ -32,8 +32,10 @@ struct vellum_channel *vellum_channel_new(int tcp, const struct vellum_channel_o
 /* Connects it with the attributes in the server's answer. */
 bool vellum_channel_open(struct vellum_channel *channel, const struct rdma_end *theirs,
                          char message[RDMA_MESSAGE_MAX]);
-/* Closes it: the server cannot access registered memory any more. */
+/* Closes it, and destroys its queue pair: when this returns, the server cannot access registered
+ * memory any more. Frames that were taken before can still be read. */
 void vellum_channel_stop(struct vellum_channel *channel);
+bool vellum_channel_is_stopped(const struct vellum_channel *channel);
 void vellum_channel_free(struct vellum_channel *channel);
 
 #define CLIENT_CHANNEL_CLOSED (-1) /* by the server, or broken */
@@ -52,8 +54,9 @@ bool vellum_channel_has_windows(const struct vellum_channel *channel);
 /* Appends the memory's bytes, by reference, to the stream. False: there is no room now. */
 bool vellum_channel_pull(struct vellum_channel *channel, const struct vellum_span *span);
 
-/* Whether the server may, for a moment, still access memory of a request whose reply was read. */
-bool vellum_channel_is_revoking(const struct vellum_channel *channel);
+/* Whether the server may, for a moment, still access memory of a request whose reply was read. A
+ * closed channel is stopped instead. */
+bool vellum_channel_is_revoking(struct vellum_channel *channel);
 
 /* Grants memory into which the server may write the next long value instead of sending it, until
  * end_grant(), whose `is_used` says that the value's last bytes were placed. Called when no

@@ -1,17 +1,32 @@
 /*
  * The state of a connection: its error, and its output with the splices in it.
+ *
+ * Invariant: a connection with an error has no queue pair. The application takes an error for the
+ * end of its requests, and uses their memory for something else.
  */
 #include "clients/connection.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include <hiredis/sds.h>
+
+/* What has arrived is taken before: it is lost with the queue pair. */
+void vellum_end_access(struct vellum *vellum)
+{
+    if (vellum->channel == NULL || vellum_channel_is_stopped(vellum->channel))
+        return;
+    vellum_channel_poll(vellum->channel);
+    vellum_channel_stop(vellum->channel);
+    shutdown(vellum->tcp->fd, SHUT_RDWR); /* the server learns of it, and an event loop wakes up */
+}
 
 void vellum_fail(struct vellum *vellum, const char *text)
 {
     if (vellum->error[0] == '\0')
         snprintf(vellum->error, sizeof vellum->error, "%s", text);
+    vellum_end_access(vellum);
 }
 
 bool vellum_has_failed(struct vellum *vellum)

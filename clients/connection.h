@@ -46,6 +46,11 @@ struct vellum {
     char reason[RDMA_MESSAGE_MAX], error[RDMA_MESSAGE_MAX]; /* empty: none */
 };
 
+/* Ends the channel, if there is one: when it returns, the server can neither read nor write the
+ * application's memory. What has been received can still be read. */
+void vellum_end_access(struct vellum *vellum);
+
+/* Sets the error, if there is none yet, and ends the server's access. */
 void vellum_fail(struct vellum *vellum, const char *text);
 
 /* Whether there is an error; copies hiredis's. */

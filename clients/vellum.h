@@ -60,7 +60,9 @@ void vellum_free(struct vellum *vellum);
  * the transport may have changed: ask again. REDIS_OK, or REDIS_ERR: see vellum_error(). */
 int vellum_reconnect(struct vellum *vellum);
 
-/* NULL: no error. After an error the connection is unusable until vellum_reconnect(). */
+/* NULL: no error. After an error, such as a timeout, the connection is unusable until
+ * vellum_reconnect(), and the server can neither read nor write registered memory any more: it
+ * may be used for something else as soon as a function has returned the error. */
 const char *vellum_error(const struct vellum *vellum);
 
 const char *vellum_transport(const struct vellum *vellum); /* "tcp", "unix" or "rdma" */
@@ -90,7 +92,7 @@ int vellum_get_reply(struct vellum *vellum, redisReply **reply);
 /*
  * Values from the caller's own memory, without a copy here. Over a channel the server READs them
  * from that memory (pinned while it is registered), over TCP they are sent. The bytes must not
- * change until the reply has arrived. NULL: failed, see vellum_error().
+ * change until the reply, or an error, has been returned. NULL: failed, see vellum_error().
  */
 struct vellum_memory;
 struct vellum_memory *vellum_register(struct vellum *vellum, void *bytes, size_t size);

@@ -11,6 +11,7 @@
  *    before OPEN are in `early`, not in the output.
  * 2. While a callback runs (`depth` > 0) nothing is freed; `is_over` has it freed afterwards.
  * 3. Only serve() takes replies, and only loop events call it: giving a command calls no callback.
+ * 4. Calls fail when the server's access to the application's memory has ended: see fail_calls().
  */
 #include "clients/vellum_async.h"
 
@@ -109,10 +110,12 @@ static void call_back(struct vellum_async *async, vellum_reply_fn *fn, redisRepl
     async->depth--;
 }
 
-/* Fails the calls whose replies will not arrive. */
+/* Fails the calls whose replies will not arrive. Their callbacks may use the calls' memory for
+ * something else at once. */
 static void fail_calls(struct vellum_async *async)
 {
     struct calls failed = STAILQ_HEAD_INITIALIZER(failed);
+    vellum_end_access(async->vellum);
     STAILQ_CONCAT(&failed, &async->calls); /* callbacks may give new commands */
     for (struct call *call; (call = STAILQ_FIRST(&failed)) != NULL;) {
         STAILQ_REMOVE_HEAD(&failed, link);

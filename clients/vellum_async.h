@@ -27,7 +27,8 @@ struct event_base;
 struct vellum_async;
 
 /* `reply` is NULL if the connection was lost or freed before the reply arrived: whether the
- * command was executed is unknown. */
+ * command was executed is unknown. The server can then neither read nor write registered memory
+ * any more: the callback may use it for something else. */
 typedef void vellum_reply_fn(struct vellum_async *async, redisReply *reply, void *data);
 
 /* Each may be NULL. */

@@ -1,6 +1,7 @@
 /*
  * What a server can do with the keys that libvellum has given it: a server of the test's own speaks
- * protocol/RDMA.md to it, and uses a key again when the reply has been taken.
+ * protocol/RDMA.md to it, and uses a key again when the reply has been taken, or for the first time
+ * when the request has failed.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -16,11 +17,15 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <event2/event.h>
 
+#include "clients/vellum_async.h"
 #include "tests/rdma/raw.h"
 
 #define PORT 7690
 #define VALUE 20000u
+#define LIMIT_MS 10000
+#define SHORT_LIMIT_MS 3000 /* within that an emulated machine connects */
 
 struct server {
     int listener, tcp;
@@ -34,21 +39,33 @@ struct server {
 struct client {
     enum rdma_mode mode;
     bool gets;
+    int timeout_ms;
     struct vellum *vellum;
     struct vellum_memory *memory;
     char bytes[3 * VALUE];
     redisReply *reply;
+
+    /* of an asynchronous one */
+    struct vellum_async *async;
+    struct event_base *base;
+    int socket; /* by it, the client and the server wait for each other */
+    bool has_lost, has_ended;
 };
+
+static struct vellum_options options_of(const struct client *client)
+{
+    return (struct vellum_options){.host = getenv("VELLUM_HOST"),
+                                   .port = PORT,
+                                   .rdma = VELLUM_RDMA_ONLY,
+                                   .mode = client->mode == RDMA_MODE_WRITE ? VELLUM_RDMA_WRITE
+                                                                           : VELLUM_RDMA_SEND,
+                                   .timeout_ms = client->timeout_ms};
+}
 
 static void *run_client(void *arg)
 {
     struct client *client = arg;
-    struct vellum_options options = {.host = getenv("VELLUM_HOST"),
-                                     .port = PORT,
-                                     .rdma = VELLUM_RDMA_ONLY,
-                                     .mode = client->mode == RDMA_MODE_WRITE ? VELLUM_RDMA_WRITE
-                                                                             : VELLUM_RDMA_SEND,
-                                     .timeout_ms = 10000};
+    struct vellum_options options = options_of(client);
     client->vellum = vellum_connect(&options);
     if (vellum_error(client->vellum) != NULL)
         return NULL;
@@ -56,6 +73,72 @@ static void *run_client(void *arg)
     client->reply = client->gets
                         ? vellum_get_into(client->vellum, "k", 1, client->memory, VALUE, VALUE)
                         : vellum_set_from(client->vellum, "k", 1, client->memory, VALUE, VALUE);
+    return NULL;
+}
+
+static void say(int socket)
+{
+    assert_int_equal(write(socket, "", 1), 1);
+}
+
+static void hear(int socket)
+{
+    char byte;
+    assert_int_equal(read(socket, &byte, 1), 1);
+}
+
+/* The memory is the application's again: the server tries to use it before this returns. */
+static void on_reply(struct vellum_async *async, redisReply *reply, void *data)
+{
+    struct client *client = data;
+    (void)async;
+    client->has_lost = reply == NULL;
+    say(client->socket);
+    hear(client->socket);
+}
+
+static void on_open(struct vellum_async *async, int status, void *data)
+{
+    struct client *client = data;
+    if (status != REDIS_OK)
+        return;
+    client->memory =
+        vellum_register(vellum_async_connection(async), client->bytes, sizeof client->bytes);
+    if (client->gets)
+        vellum_async_get_into(async, on_reply, client, "k", 1, client->memory, VALUE, VALUE);
+    else
+        vellum_async_set_from(async, on_reply, client, "k", 1, client->memory, VALUE, VALUE);
+}
+
+static void on_gone(struct vellum_async *async, int status, void *data)
+{
+    struct client *client = data;
+    (void)async;
+    client->has_ended = status == REDIS_OK;
+    vellum_unregister(client->memory);
+    event_base_loopbreak(client->base);
+}
+
+static void on_told(evutil_socket_t fd, short what, void *arg)
+{
+    struct client *client = arg;
+    (void)what;
+    hear(fd);
+    vellum_async_free(client->async);
+}
+
+static void *run_async_client(void *arg)
+{
+    struct client *client = arg;
+    struct vellum_options options = options_of(client);
+    struct vellum_async_events events = {.connected = on_open, .disconnected = on_gone};
+    client->base = event_base_new();
+    client->async = vellum_async_connect(client->base, &options, &events, client);
+    struct event *told = event_new(client->base, client->socket, EV_READ, on_told, client);
+    event_add(told, NULL);
+    event_base_dispatch(client->base);
+    event_free(told);
+    event_base_free(client->base);
     return NULL;
 }
 
@@ -235,21 +318,34 @@ struct meeting {
     pthread_t thread;
 };
 
-static struct meeting *meet(enum rdma_mode mode, bool gets)
+static struct meeting *prepare(enum rdma_mode mode, bool gets, int timeout_ms)
 {
     struct meeting *meeting = calloc(1, sizeof *meeting);
     assert_non_null(meeting);
     meeting->server.mode = meeting->client.mode = mode;
     meeting->client.gets = gets;
+    meeting->client.timeout_ms = timeout_ms;
     memset(meeting->client.bytes, 'a', VALUE);
     memset(meeting->client.bytes + VALUE, 'b', VALUE);
     memset(meeting->client.bytes + 2 * VALUE, 'c', VALUE);
+    return meeting;
+}
+
+/* Until the server can use the client's memory. */
+static void begin(struct meeting *meeting, void *(*run)(void *))
+{
     listen_here(&meeting->server);
-    assert_int_equal(pthread_create(&meeting->thread, NULL, run_client, &meeting->client), 0);
+    assert_int_equal(pthread_create(&meeting->thread, NULL, run, &meeting->client), 0);
     accept_client(&meeting->server);
-    await_frame(&meeting->server, gets ? RDMA_FRAME_GRANT : RDMA_FRAME_PULL);
-    if (gets)
+    await_frame(&meeting->server, meeting->client.gets ? RDMA_FRAME_GRANT : RDMA_FRAME_PULL);
+    if (meeting->client.gets)
         await_frame(&meeting->server, RDMA_FRAME_DATA); /* the command */
+}
+
+static struct meeting *meet(enum rdma_mode mode, bool gets)
+{
+    struct meeting *meeting = prepare(mode, gets, LIMIT_MS);
+    begin(meeting, run_client);
     return meeting;
 }
 
@@ -354,13 +450,75 @@ static void only_what_was_granted(void **state)
     }
 }
 
+static void assert_unreachable(struct meeting *meeting)
+{
+    char *bytes = meeting->client.bytes + VALUE;
+    memset(bytes, 'y', VALUE); /* as the application may now */
+    memset(value_of(&meeting->server), 'x', VALUE);
+    assert_int_not_equal(
+        reach(&meeting->server, meeting->client.gets ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ),
+        IBV_WC_SUCCESS);
+    for (uint32_t i = 0; i < VALUE; i++) {
+        assert_int_equal(bytes[i], 'y');
+        assert_int_equal(value_of(&meeting->server)[i], 'x');
+    }
+}
+
+/* The server has the request, and does not answer in time. */
+static void a_timeout_ends_access(void **state)
+{
+    (void)state;
+    for (int gets = 0; gets < 2; gets++) {
+        struct meeting *meeting = prepare(RDMA_MODE_SEND, gets, SHORT_LIMIT_MS);
+        begin(meeting, run_client);
+        await_client(meeting);
+        assert_null(meeting->client.reply);
+        assert_string_equal(vellum_error(meeting->client.vellum), "the time for the reply is over");
+        assert_unreachable(meeting);
+        part(meeting);
+    }
+}
+
+/* `frees`: the application does, while the request waits; otherwise the server closes TCP, and
+ * keeps its queue pair. */
+static void lose_request(bool gets, bool frees)
+{
+    int sockets[2];
+    struct meeting *meeting = prepare(RDMA_MODE_SEND, gets, LIMIT_MS);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    meeting->client.socket = sockets[0];
+    begin(meeting, run_async_client);
+    if (frees)
+        say(sockets[1]);
+    else
+        shutdown(meeting->server.tcp, SHUT_RDWR);
+    hear(sockets[1]); /* the callback runs */
+    assert_true(meeting->client.has_lost);
+    assert_unreachable(meeting);
+    say(sockets[1]);
+    await_client(meeting);
+    assert_true(meeting->client.has_ended == frees);
+    close(sockets[0]);
+    close(sockets[1]);
+    free_server(&meeting->server);
+    free(meeting);
+}
+
+static void callbacks_come_after_access(void **state)
+{
+    (void)state;
+    for (int gets = 0; gets < 2; gets++) {
+        lose_request(gets, false);
+        lose_request(gets, true);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_read_is_closed),
-        cmocka_unit_test(what_was_written_is_closed),
-        cmocka_unit_test(what_was_sent_is_closed),
-        cmocka_unit_test(only_what_was_granted),
+        cmocka_unit_test(what_was_read_is_closed), cmocka_unit_test(what_was_written_is_closed),
+        cmocka_unit_test(what_was_sent_is_closed), cmocka_unit_test(only_what_was_granted),
+        cmocka_unit_test(a_timeout_ends_access),   cmocka_unit_test(callbacks_come_after_access),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
