@@ -368,9 +368,10 @@ UNIT_TEST_SRC := \
 	tests/unit/storage/index/test_ttl.c \
 	tests/unit/storage/value/test_patches.c
 ifneq ($(VERBS),)
-UNIT_TEST_SRC += tests/unit/rdma-ext/test_rdma_channel.c tests/unit/rdma-ext/test_rdma_devices.c \
-	tests/unit/rdma-ext/test_rdma_link.c tests/unit/rdma-ext/test_rdma_service.c \
-	tests/unit/rdma-ext/test_rdma_stages.c tests/unit/rdma-ext/test_rdma_verbs.c
+UNIT_TEST_SRC += tests/unit/clients/test_output.c tests/unit/rdma-ext/test_rdma_channel.c \
+	tests/unit/rdma-ext/test_rdma_devices.c tests/unit/rdma-ext/test_rdma_link.c \
+	tests/unit/rdma-ext/test_rdma_service.c tests/unit/rdma-ext/test_rdma_stages.c \
+	tests/unit/rdma-ext/test_rdma_verbs.c
 endif
 UNIT_TESTS := $(basename $(notdir $(UNIT_TEST_SRC)))
 
@@ -395,6 +396,8 @@ test_histogram_LINK = $(call objects,benchmarks/histogram.c)
 test_index_LINK = $(call objects,storage/index/index.c storage/base/ordered_table.c storage/base/cell_pool.c)
 test_keyed_hash_LINK = $(call objects,storage/base/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
+test_output_LINK = $(call objects,clients/connection.c clients/io.c)
+test_output_LIBS = -lhiredis
 test_packed_LINK = $(call objects,server/types/packed.c $(MODEL_SRC))
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
 test_rdma_channel_LINK = $(call objects,rdma-ext/channel.c rdma-ext/link.c) $(PROTOCOL_LIB)
@@ -917,7 +920,7 @@ $(BIN)/bench-transports: $(call objects,benchmarks/transports.c benchmarks/histo
 define unit_rule
 $(BUILD)/tests/$(1): $(OBJ)/$(2:.c=.o) $(value $(1)_LINK)
 	@mkdir -p $$(@D)
-	$(CC) $(LDFLAGS) -o $$@ $$^ -lcmocka $(SERVER_LIBS) $(STORAGE_LIBS)
+	$(CC) $(LDFLAGS) -o $$@ $$^ -lcmocka $(SERVER_LIBS) $(STORAGE_LIBS) $($(1)_LIBS)
 endef
 $(foreach source,$(UNIT_TEST_SRC),$(eval $(call unit_rule,$(basename $(notdir $(source))),$(source))))
 

@@ -134,7 +134,7 @@ void vellum_close(struct vellum *vellum)
         STAILQ_REMOVE_HEAD(&vellum->splices, link);
         free(splice);
     }
-    vellum->spliced = 0;
+    vellum->sent = vellum->spliced = 0;
     vellum->appended = vellum->answered = 0;
     vellum_into_forget(vellum);
     if (vellum->channel != NULL)

@@ -40,7 +40,7 @@ bool vellum_has_failed(struct vellum *vellum)
 
 size_t vellum_output_length(const struct vellum *vellum)
 {
-    return sdslen(vellum->tcp->obuf);
+    return sdslen(vellum->tcp->obuf) - vellum->sent;
 }
 
 bool vellum_has_output(const struct vellum *vellum)

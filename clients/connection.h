@@ -25,7 +25,7 @@ enum vellum_splice_kind {
 struct vellum_splice {
     enum vellum_splice_kind kind;
     struct vellum_span span;
-    size_t before; /* bytes of the output buffer between the splice before and this one */
+    size_t before; /* unsent bytes of the output between the splice before and this one */
     STAILQ_ENTRY(vellum_splice) link;
 };
 
@@ -38,7 +38,8 @@ struct vellum {
     const char *transport;
     int timeout_ms;
     STAILQ_HEAD(, vellum_splice) splices;
-    size_t spliced;              /* bytes of the output buffer before the last splice */
+    size_t sent;                 /* bytes at the beginning of the output buffer: see io.c */
+    size_t spliced;              /* unsent bytes of the output before the last splice */
     uint64_t appended, answered; /* number of commands, and of replies that were taken */
     STAILQ_HEAD(, vellum_into) intos;
     LIST_HEAD(, vellum_memory) memories;
@@ -56,7 +57,7 @@ void vellum_fail(struct vellum *vellum, const char *text);
 /* Whether there is an error; copies hiredis's. */
 bool vellum_has_failed(struct vellum *vellum);
 
-/* The bytes in the output buffer, and whether there is anything to send, including splices. */
+/* The unsent bytes of the output, and whether there is anything to send, including splices. */
 size_t vellum_output_length(const struct vellum *vellum);
 bool vellum_has_output(const struct vellum *vellum);
 

@@ -1,12 +1,17 @@
 /*
  * Moves bytes to and from the server without waiting; the functions for the application's own event
  * loop.
+ *
+ * Invariant: the first `sent` bytes of hiredis's output buffer have been sent. They are at most
+ * half of it when a function here returns, and none if all have been sent: then hiredis itself may
+ * send.
  */
 #include "clients/io.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include <hiredis/sds.h>
@@ -43,20 +48,31 @@ static const char *closed_text(const struct vellum *vellum)
     return vellum->channel != NULL ? VELLUM_CLOSED_TEXT : "the server has closed the connection";
 }
 
+/* Removes what has been sent, if no more than that is left: so in all no more bytes are moved than
+ * sent, however little is sent at a time. (sdsrange() would move them too, but only up to 2 GB.) */
+static void compact(struct vellum *vellum)
+{
+    sds output = vellum->tcp->obuf;
+    size_t left = vellum_output_length(vellum);
+    if (left > vellum->sent)
+        return;
+    memmove(output, output + vellum->sent, left);
+    output[left] = '\0';
+    sdssetlen(output, left);
+    vellum->sent = 0;
+}
+
 /* Removes the beginning of the output, which has been sent. */
 static void drop_output(struct vellum *vellum, size_t sent)
 {
-    sds output = vellum->tcp->obuf;
     struct vellum_splice *first = STAILQ_FIRST(&vellum->splices);
     assert(first == NULL || sent <= first->before); /* sending stops there */
     if (first != NULL) {
         first->before -= sent;
         vellum->spliced -= sent;
     }
-    if (sent == sdslen(output))
-        sdsclear(output);
-    else if (sent > 0)
-        sdsrange(output, (int)sent, -1);
+    vellum->sent += sent;
+    compact(vellum);
 }
 
 static bool is_due(const struct vellum *vellum, const struct vellum_splice *splice)
@@ -92,7 +108,8 @@ static int send_output(struct vellum *vellum, int flags)
     while (vellum_has_output(vellum)) {
         const struct vellum_splice *first = STAILQ_FIRST(&vellum->splices);
         size_t len = first != NULL ? first->before : vellum_output_length(vellum);
-        ssize_t sent = len > 0 ? write_bytes(vellum, vellum->tcp->obuf, len, flags) : 0;
+        char *bytes = vellum->tcp->obuf + vellum->sent;
+        ssize_t sent = len > 0 ? write_bytes(vellum, bytes, len, flags) : 0;
         if (sent < 0) {
             vellum_fail(vellum, closed_text(vellum));
             return REDIS_ERR;

@@ -568,3 +568,20 @@ fault("sort-keeps-the-names", "server/commands/cmd_sort.c",
       "the keys of all elements that a step of SORT looks up are in memory together",
       ("sort->table->read += len;", ""),
       by=["test_memory.py::test_names_from_a_long_pattern_need_no_memory_together"])
+fault("output-moved-at-each-write", "clients/io.c",
+      "what is left of a command is moved whenever a part has been sent",
+      ("if (left > vellum->sent) return;", ""),
+      by=["test_output"])
+fault("output-never-moved", "clients/io.c",
+      "what has been sent stays in the buffer until all has",
+      ("if (left > vellum->sent) return;", "if (left > 0) return;"),
+      by=["test_output"])
+fault("values-at-places-in-the-buffer", "clients/connection.c",
+      "the place of a value by reference counts bytes that have been sent",
+      (".before = vellum_output_length(vellum) - vellum->spliced};",
+       ".before = vellum_output_length(vellum) + vellum->sent - vellum->spliced};"),
+      by=["test_output"])
+fault("errors-keep-the-queue-pair", "clients/connection.c",
+      "the server can still reach memory that an error has returned",
+      ("vellum->error, \"%s\", text); vellum_end_access(vellum);", "vellum->error, \"%s\", text);"),
+      by=["test_output"])
