@@ -468,12 +468,11 @@ static void take_event(struct vellum_channel *channel)
 bool vellum_channel_sleep(struct vellum_channel *channel)
 {
     take_event(channel);
-    if (channel->is_armed)
-        return take_completions(channel) == 0;
-    if (ibv_req_notify_cq(channel->cq, 0) != 0)
-        channel->is_closed = true;
-    channel->is_armed = true;
-    return take_completions(channel) == 0;
+    if (!channel->is_armed && ibv_req_notify_cq(channel->cq, 0) == 0)
+        channel->is_armed = true;
+    if (!channel->is_armed)
+        channel->is_closed = true; /* the descriptor would never be readable */
+    return take_completions(channel) == 0 && !channel->is_closed;
 }
 
 /* The server sends nothing over TCP: if the socket is readable, the server has closed it. */

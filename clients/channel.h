@@ -80,7 +80,7 @@ void vellum_channel_wait(struct vellum_channel *channel, int timeout_ms);
 void vellum_channel_look(struct vellum_channel *channel);
 
 /* For event loops: after sleep() has returned true, readable when there may be something to
- * poll. */
+ * poll. False: there is something now, or the channel is closed. */
 int vellum_channel_descriptor(const struct vellum_channel *channel);
 bool vellum_channel_sleep(struct vellum_channel *channel);
 

@@ -190,6 +190,7 @@ static bool serve(struct pair *pair)
     if (!pair->is_over) {
         watch(pair->client_in, is_empty(&pair->up));
         watch(pair->client_out, !is_empty(&pair->down));
+        watch(pair->channel_in, !pair->server_ended);
         if (!is_empty(&pair->up) && !event_pending(pair->look, EV_TIMEOUT, NULL))
             begin_looking(pair);
     }
@@ -304,12 +305,21 @@ static bool serve_all(struct proxy *proxy)
     return has_moved;
 }
 
-/* False: something has arrived meanwhile. */
+/* False: something has arrived meanwhile, or the channel has closed. Where the server's end has
+ * been noticed already, only the client is waited for. */
+static bool may_sleep_beside(struct pair *pair)
+{
+    if (pair->server_ended || vellum_channel_sleep(pair->channel))
+        return true;
+    pair->server_ended = !vellum_channel_poll(pair->channel);
+    return false;
+}
+
 static bool may_sleep(struct proxy *proxy)
 {
     bool may = true;
     for (struct pair *pair = proxy->pairs; pair != NULL; pair = pair->next)
-        may = vellum_channel_sleep(pair->channel) && may;
+        may = may_sleep_beside(pair) && may;
     return may;
 }
 
