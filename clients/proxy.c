@@ -227,25 +227,38 @@ static redisContext *dial(const struct proxy *proxy)
     return tcp;
 }
 
+/* An error is no reason to stop: a server without a password replies with one, too. It is put into
+ * `refusal`, which is empty otherwise. */
+static void log_in(struct pair *pair, char refusal[RDMA_MESSAGE_MAX])
+{
+    const struct proxy *proxy = pair->proxy;
+    refusal[0] = '\0';
+    if (proxy->password == NULL)
+        return;
+    redisReply *reply = proxy->user != NULL
+                            ? redisCommand(pair->tcp, "AUTH %s %s", proxy->user, proxy->password)
+                            : redisCommand(pair->tcp, "AUTH %s", proxy->password);
+    if (reply != NULL && reply->type == REDIS_REPLY_ERROR)
+        snprintf(refusal, RDMA_MESSAGE_MAX, "%s", reply->str);
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
 static bool upgrade(struct pair *pair)
 {
     struct proxy *proxy = pair->proxy;
-    char message[RDMA_MESSAGE_MAX] = "out of memory";
+    char message[RDMA_MESSAGE_MAX] = "out of memory", refusal[RDMA_MESSAGE_MAX] = "";
     struct vellum_channel_options options = {.device = proxy->device, .mode = proxy->mode};
-    redisReply *reply = NULL;
     pair->tcp = dial(proxy);
-    if (pair->tcp != NULL && pair->tcp->err == 0 && proxy->password != NULL)
-        reply = proxy->user != NULL
-                    ? redisCommand(pair->tcp, "AUTH %s %s", proxy->user, proxy->password)
-                    : redisCommand(pair->tcp, "AUTH %s", proxy->password);
-    if (reply != NULL)
-        freeReplyObject(reply);
+    if (pair->tcp != NULL && pair->tcp->err == 0)
+        log_in(pair, refusal);
     if (pair->tcp != NULL && pair->tcp->err == 0)
         pair->channel = vellum_upgrade(pair->tcp, &options, message);
     else if (pair->tcp != NULL)
         snprintf(message, sizeof message, "%s", pair->tcp->errstr);
     if (pair->channel == NULL)
-        dprintf(pair->client, "-ERR vellum-rdma-proxy: %s\r\n", message);
+        dprintf(pair->client, "-ERR vellum-rdma-proxy: %s%s%s\r\n", message,
+                refusal[0] != '\0' ? "; the reply to AUTH was: " : "", refusal);
     return pair->channel != NULL;
 }
 

@@ -585,3 +585,7 @@ fault("errors-keep-the-queue-pair", "clients/connection.c",
       "the server can still reach memory that an error has returned",
       ("vellum->error, \"%s\", text); vellum_end_access(vellum);", "vellum->error, \"%s\", text);"),
       by=["test_output"])
+fault("proxy-hides-the-password", "clients/proxy.c",
+      "the proxy does not say that its password is wrong",
+      ("snprintf(refusal, RDMA_MESSAGE_MAX, \"%s\", reply->str);", "(void)refusal;"),
+      by=["test_proxy.py::test_a_wrong_password_is_told"])
