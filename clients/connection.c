@@ -6,8 +6,10 @@
  */
 #include "clients/connection.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include <hiredis/sds.h>
@@ -46,6 +48,20 @@ size_t vellum_output_length(const struct vellum *vellum)
 bool vellum_has_output(const struct vellum *vellum)
 {
     return vellum_output_length(vellum) > 0 || !STAILQ_EMPTY(&vellum->splices);
+}
+
+/* hiredis counts a command's bytes in an int. */
+bool vellum_command_fits(int argc, const char **argv, const size_t *lengths)
+{
+    const size_t head = 64; /* more than there is before a word */
+    size_t left = INT_MAX;
+    for (int i = 0; i < argc; i++) {
+        size_t length = lengths != NULL ? lengths[i] : strlen(argv[i]);
+        if (left < head || length > left - head)
+            return false;
+        left -= head + length;
+    }
+    return true;
 }
 
 int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length)

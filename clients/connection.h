@@ -64,6 +64,9 @@ bool vellum_has_output(const struct vellum *vellum);
 /* Adds a splice at the current end of the output. */
 int vellum_splice(struct vellum *vellum, enum vellum_splice_kind kind,
                   const struct vellum_span *span);
+/* False: the command would be longer than 2 GB, which hiredis cannot format. `lengths` may be NULL.
+ */
+bool vellum_command_fits(int argc, const char **argv, const size_t *lengths);
 /* Appends bytes of a command that is counted elsewhere. */
 int vellum_append_bytes(struct vellum *vellum, const char *bytes, size_t length);
 

@@ -115,7 +115,9 @@ int vellum_append_set_from(struct vellum *vellum, const char *key, size_t key_le
     struct vellum_span span;
     if (vellum_span_of(vellum, memory, offset, length, &span) != REDIS_OK)
         return REDIS_ERR;
+    const char *words[] = {"SET", key, span.at};
+    const size_t lengths[] = {3, key_length, length};
     if (span.mr == NULL || length == 0)
-        return vellum_append(vellum, "SET %b %b", key, key_length, span.at, length);
+        return vellum_append_argv(vellum, 3, words, lengths);
     return append_by_reference(vellum, key, key_length, &span);
 }

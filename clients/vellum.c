@@ -134,6 +134,10 @@ int vellum_append_argv(struct vellum *vellum, int argc, const char **argv, const
 {
     if (vellum_has_failed(vellum))
         return REDIS_ERR;
+    if (!vellum_command_fits(argc, argv, lengths)) {
+        vellum_fail(vellum, "a command cannot be longer than 2 GB");
+        return REDIS_ERR;
+    }
     vellum->appended++;
     return result(vellum, redisAppendCommandArgv(vellum->tcp, argc, argv, lengths));
 }

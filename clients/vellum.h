@@ -75,7 +75,7 @@ const char *vellum_reason(const struct vellum *vellum);    /* why it is not "rdm
 const char *vellum_revoking(const struct vellum *vellum);
 
 /* Executes one command and returns its reply; NULL on an error. Earlier replies must have been
- * fetched. */
+ * fetched. A command cannot be longer than 2 GB: with a format the caller has to see to that. */
 redisReply *vellum_command(struct vellum *vellum, const char *format, ...);
 redisReply *vellum_vcommand(struct vellum *vellum, const char *format, va_list arguments);
 redisReply *vellum_command_argv(struct vellum *vellum, int argc, const char **argv,

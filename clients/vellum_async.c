@@ -577,7 +577,9 @@ int vellum_async_command_argv(struct vellum_async *async, vellum_reply_fn *fn, v
                               const char **argv, const size_t *lengths)
 {
     char *command = NULL;
-    int length = (int)redisFormatCommandArgv(&command, argc, argv, lengths);
+    int length = vellum_command_fits(argc, argv, lengths)
+                     ? redisFormatCommandArgv(&command, argc, argv, lengths)
+                     : -1;
     return give(async, fn, data, command, length);
 }
 

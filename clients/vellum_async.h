@@ -54,8 +54,8 @@ struct vellum_async *vellum_async_connect(struct event_base *base,
                                           const struct vellum_async_events *events, void *data);
 
 /* `fn` may be NULL. SUBSCRIBE and the like call it once per channel that they name (they must
- * name at least one). REDIS_ERR: the connection is ending, or out of memory; `fn` will not be
- * called. */
+ * name at least one). REDIS_ERR: the connection is ending, the command is longer than 2 GB (not
+ * checked in formats), or out of memory; `fn` will not be called. */
 int vellum_async_command(struct vellum_async *async, vellum_reply_fn *fn, void *data,
                          const char *format, ...);
 int vellum_async_vcommand(struct vellum_async *async, vellum_reply_fn *fn, void *data,

@@ -589,3 +589,7 @@ fault("proxy-hides-the-password", "clients/proxy.c",
       "the proxy does not say that its password is wrong",
       ("snprintf(refusal, RDMA_MESSAGE_MAX, \"%s\", reply->str);", "(void)refusal;"),
       by=["test_proxy.py::test_a_wrong_password_is_told"])
+fault("long-commands-formatted", "clients/connection.c",
+      "commands that are longer than an int can count are given to hiredis",
+      ("if (left < head || length > left - head) return false;", ""),
+      by=["test_output"])

@@ -3,6 +3,7 @@
  */
 #include "clients/io.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -264,13 +265,25 @@ static void an_error_ends_access(void **state)
     free_client(client);
 }
 
+/* They are not looked at: only their lengths are. */
+static void commands_that_fit(void **state)
+{
+    (void)state;
+    const char *words[] = {"SET", "key", "value"};
+    assert_true(vellum_command_fits(3, words, NULL));
+    assert_true(vellum_command_fits(3, words, (size_t[]){3, 3, INT_MAX - 1000}));
+    assert_false(vellum_command_fits(3, words, (size_t[]){3, 3, INT_MAX - 10}));
+    assert_false(vellum_command_fits(3, words, (size_t[]){3, INT_MAX - 300, 200}));
+    assert_false(vellum_command_fits(3, words, (size_t[]){3, 3, SIZE_MAX}));
+    assert_false(vellum_command_fits(3, words, (size_t[]){3, SIZE_MAX, SIZE_MAX}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_large_command),
-        cmocka_unit_test(a_buffer_that_is_never_empty),
-        cmocka_unit_test(values_by_reference),
-        cmocka_unit_test(an_error_ends_access),
+        cmocka_unit_test(a_large_command),     cmocka_unit_test(a_buffer_that_is_never_empty),
+        cmocka_unit_test(values_by_reference), cmocka_unit_test(an_error_ends_access),
+        cmocka_unit_test(commands_that_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
