@@ -40,7 +40,7 @@ enum store_result store_attach(struct store *store, uint32_t index, struct store
         return STORE_NO_MEMORY;
     }
     w->store = store;
-    w->index = index;
+    w->index = w->expire_partition = index;
     TAILQ_INIT(&w->unprefetched);
     TAILQ_INIT(&w->low_priority);
     STAILQ_INIT(&w->ready);
@@ -110,6 +110,8 @@ void store_poll(struct store_worker *worker)
     worker->store->disk->ops->reap(worker->queue, 0);
     request_run_ready(worker);
     if (atomic_exchange_explicit(&worker->expire_due, false, memory_order_relaxed))
+        expire_tick(worker);
+    if (worker->expires_more)
         expire_step(worker);
     if (atomic_exchange_explicit(&worker->evict_due, false, memory_order_relaxed))
         evict_step(worker);

@@ -62,15 +62,20 @@ static size_t place_of(const struct page_file *file, uint32_t page, uint32_t slo
            slot;
 }
 
-/* NULL: out of memory; the access is not tracked. */
-static uint32_t *word_at(struct page_file *file, uint32_t page, uint32_t slot)
+/* Another thread may change what is recorded at any time: then all words of earlier are dropped. */
+static void follow_state(struct page_file *file)
 {
     uint32_t state = atomic_load_explicit(&file->cache->uses.state, memory_order_relaxed);
+    if (file->access_state == state)
+        return;
+    access_drop(file);
+    file->access_state = state;
+}
+
+/* After follow_state(). NULL: out of memory; the access is not tracked. */
+static uint32_t *word_at(struct page_file *file, uint32_t page, uint32_t slot)
+{
     uint32_t **segment = &file->uses[page / SEGMENT_PAGES];
-    if (file->access_state != state) {
-        access_drop(file);
-        file->access_state = state;
-    }
     if (!*segment) {
         size_t count = (size_t)SEGMENT_PAGES * format_class_slots(page_file_class_of(file, page));
         *segment = calloc(count, sizeof **segment);
@@ -188,6 +193,7 @@ static void use_again(struct page_file *file, uint32_t *word, int64_t now_ms, ui
 void access_touch(struct page_file *file, uint32_t page, uint32_t slot, int64_t now_ms,
                   uint64_t *random)
 {
+    follow_state(file);
     uint32_t *word = word_at(file, page, slot);
     if (word)
         use_again(file, word, now_ms, random);
@@ -195,6 +201,7 @@ void access_touch(struct page_file *file, uint32_t page, uint32_t slot, int64_t 
 
 void access_move(struct page_file *file, const struct access_move *move, uint64_t *random)
 {
+    follow_state(file);
     uint32_t *old = move->old_page ? word_at(file, move->old_page, move->old_slot) : NULL;
     uint32_t *fresh = word_at(file, move->new_page, move->new_slot);
     uint32_t known = old ? *old : 0;

@@ -33,7 +33,9 @@ struct removal {
 
 static void end(struct removal *removal)
 {
-    removal->worker->removals[removal->name.cause]--;
+    uint32_t left = --removal->worker->removals[removal->name.cause];
+    if (left == 0 && removal->worker->expires_more)
+        request_notify(removal->worker); /* expire_step() waits for it */
     removal->worker->removal_bytes -= removal->counted;
     free(removal->bytes);
     free(removal);
@@ -193,6 +195,8 @@ static enum store_result find_key(struct store_txn *txn, struct store_request *r
         uint64_t entry = index_get(index, slot, at);
         uint32_t page = index_page(entry), frame;
         result = load_page(txn, &partition->file, page, &frame);
+        if (result == STORE_IO)
+            note_unreadable(removal->worker, &removal->name);
         if (result != STORE_OK)
             break;
         uint32_t size = format_class_size(page_file_class_of(&partition->file, page));

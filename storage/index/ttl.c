@@ -134,7 +134,7 @@ static uint64_t passed_units(const struct ttl *ttl, int64_t now_ms)
 
 struct walk {
     uint64_t passed, left, seen;
-    void (*due)(void *arg, uint32_t slot, uint32_t tag);
+    bool (*due)(void *arg, uint32_t slot, uint32_t tag);
     void *arg;
 };
 
@@ -159,14 +159,17 @@ static bool walk_table(struct ttl *ttl, struct walk *walk, uint64_t end)
         if ((cell & UNIT_MAX) < walk->passed) {
             uint32_t slot = (uint32_t)key & ((1u << TTL_SLOT_BITS) - 1);
             uint32_t tag = (uint32_t)(key >> TTL_SLOT_BITS) << TTL_TABLE_BITS | ttl->walk_table;
-            walk->due(walk->arg, ttl->first_slot + slot, tag);
+            if (!walk->due(walk->arg, ttl->first_slot + slot, tag)) {
+                ttl->walk_key = key << KEY_SHIFT;
+                return false;
+            }
         }
     }
     return true;
 }
 
 uint64_t ttl_step(struct ttl *ttl, int64_t now_ms, uint64_t budget,
-                  void (*due)(void *arg, uint32_t slot, uint32_t tag), void *arg)
+                  bool (*due)(void *arg, uint32_t slot, uint32_t tag), void *arg)
 {
     struct walk walk = {
         .passed = passed_units(ttl, now_ms), .left = budget, .due = due, .arg = arg};

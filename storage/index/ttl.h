@@ -69,11 +69,11 @@ __attribute__((warn_unused_result)) bool ttl_reserve(struct ttl *ttl, uint32_t t
 void ttl_release(struct ttl *ttl, uint32_t tag);
 
 /* Continues the walk from where the last call stopped, over about `budget` entries and at most
- * one round, and names keys that are due. It stops only between different keys. Names an entry
- * in every round until it is removed. `due` must not change the table. Returns the number of
- * entries visited. */
+ * one round, and names keys that are due. It stops only between different keys, or where `due`
+ * returns false: it will continue with that key. Names an entry in every round until it is removed.
+ * `due` must not change the table. Returns the number of entries visited. */
 uint64_t ttl_step(struct ttl *ttl, int64_t now_ms, uint64_t budget,
-                  void (*due)(void *arg, uint32_t slot, uint32_t tag), void *arg);
+                  bool (*due)(void *arg, uint32_t slot, uint32_t tag), void *arg);
 
 /* The earliest unit in which a key with this slot and tag is due; 0: no such key. */
 uint32_t ttl_unit(const struct ttl *ttl, uint32_t slot, uint32_t tag);

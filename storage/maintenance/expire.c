@@ -2,15 +2,22 @@
  * Names expired keys, to be deleted by removal.c. A walk over the expiry tables, ten times a
  * second, names them as (hash slot, tag) pairs. So do reads that find an expired key, which they
  * treat as absent.
+ *
+ * While more keys are due than may be removed at once, a worker goes on in steps, between which its
+ * clients have their turns, for up to a quarter of its time, as Redis does.
  */
 #include "storage/maintenance/expire.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "storage/exec/removal.h"
+#include "storage/txn/wait.h"
 
 #define EXPIRY_LIMIT 256u   /* in progress at once, per worker */
+#define STEP_NS 1000000     /* of processor time */
+#define TICK_NS 25000000    /* for the steps of a tenth of a second */
 #define WALK_ENTRIES 20000u /* table entries per partition and step */
 
 static bool may_begin(const struct store_worker *worker)
@@ -34,38 +41,81 @@ void expire_noted(struct store_worker *worker)
 }
 
 struct names {
-    uint32_t count;
+    uint32_t count, most;
     struct {
         uint16_t slot;
         uint32_t tag;
     } at[EXPIRY_LIMIT];
 };
 
-static void note_due(void *arg, uint32_t slot, uint32_t tag)
+static bool note_due(void *arg, uint32_t slot, uint32_t tag)
 {
     struct names *names = arg;
-    if (names->count == EXPIRY_LIMIT)
-        return;
+    if (names->count == names->most)
+        return false;
     names->at[names->count].slot = (uint16_t)slot;
     names->at[names->count++].tag = tag;
+    return true;
+}
+
+static int64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Begins to remove as many of the partition's due keys as may be in progress. True: it may have
+ * more of them. */
+static bool expire_in(struct store_worker *worker, struct partition *partition, struct names *names)
+{
+    struct store *store = worker->store;
+    names->count = 0;
+    names->most = EXPIRY_LIMIT - removal_count(worker, STORE_BY_EXPIRY);
+    pthread_mutex_lock(&partition->file.lock);
+    if (ttl_count(&partition->ttl) > 0)
+        ttl_step(&partition->ttl, env_now_ms(&store->env), WALK_ENTRIES, note_due, names);
+    pthread_mutex_unlock(&partition->file.lock);
+    for (uint32_t i = 0; i < names->count; i++)
+        begin(worker, names->at[i].slot, names->at[i].tag);
+    return names->count == names->most;
+}
+
+/* Visits the worker's partitions in turn, beginning where the last step has stopped, until it has
+ * taken long enough or too many removals are in progress. True: more keys may be due. */
+static bool visit_partitions(struct store_worker *worker, struct names *names, int64_t began_ns)
+{
+    struct store *store = worker->store;
+    bool any_more = false;
+    for (uint32_t i = worker->index; i < store->partition_count; i += store->worker_count) {
+        if (!may_begin(worker) || clock_ns() - began_ns > STEP_NS)
+            return true;
+        uint32_t next = worker->expire_partition;
+        any_more |= expire_in(worker, &store->partitions[next], names);
+        next += store->worker_count;
+        worker->expire_partition = next < store->partition_count ? next : worker->index;
+    }
+    return any_more;
 }
 
 void expire_step(struct store_worker *worker)
 {
-    struct store *store = worker->store;
-    bool walks = !worker->stopping && atomic_load(&store->walks_expired);
+    bool walks = !worker->stopping && atomic_load(&worker->store->walks_expired);
     struct names *names = walks ? malloc(sizeof *names) : NULL;
+    worker->expires_more = false;
     if (!names)
         return;
-    for (uint32_t i = worker->index; i < store->partition_count; i += store->worker_count) {
-        struct partition *partition = &store->partitions[i];
-        names->count = 0;
-        pthread_mutex_lock(&partition->file.lock);
-        if (ttl_count(&partition->ttl) > 0)
-            ttl_step(&partition->ttl, env_now_ms(&store->env), WALK_ENTRIES, note_due, names);
-        pthread_mutex_unlock(&partition->file.lock);
-        for (uint32_t j = 0; j < names->count && may_begin(worker); j++)
-            begin(worker, names->at[j].slot, names->at[j].tag);
-    }
+    int64_t began_ns = clock_ns();
+    bool any_more = visit_partitions(worker, names, began_ns);
     free(names);
+    worker->expire_ns += clock_ns() - began_ns;
+    worker->expires_more = any_more && worker->expire_ns < TICK_NS;
+    if (worker->expires_more && may_begin(worker))
+        request_notify(worker); /* otherwise the end of a removal does */
+}
+
+void expire_tick(struct store_worker *worker)
+{
+    worker->expire_ns = 0;
+    worker->expires_more = true;
 }

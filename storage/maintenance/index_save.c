@@ -94,7 +94,7 @@ static bool put_partition(struct index_stream *stream, const struct store *store
 {
     const struct page_file *file = &partition->file;
     bool is_swept =
-        !store->sweeping && !atomic_load(&store->sweep_asked) && store->sweep_skipped == 0;
+        store->sweep_left == 0 && !atomic_load(&store->sweep_asked) && store->sweep_skipped == 0;
     struct format_index_page_file head = {.segment_count = file->segment_count,
                                           .segment_assigned = file->segment_assigned,
                                           .entries = index_count(&partition->index),

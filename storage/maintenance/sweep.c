@@ -104,15 +104,22 @@ static void sweep_segment(struct store *store, struct partition *partition, uint
     }
 }
 
+/* From where a sweep is, if one is under way, and round to there: frequent flushes must not make it
+ * begin anew and never come to the last segments. */
+static void begin_round(struct store *store)
+{
+    bool is_within = store->sweep_segment > 0;
+    store->sweep_left = store->partition_count + is_within;
+    store->sweep_skipped = 0;
+}
+
 /* Reads the segment under the partition's lock, so that it cannot change meanwhile: about a
  * millisecond per segment. */
 bool sweep_step(struct store *store)
 {
-    if (atomic_exchange(&store->sweep_asked, false)) {
-        store->sweeping = true;
-        store->sweep_partition = store->sweep_segment = store->sweep_skipped = 0;
-    }
-    if (!store->sweeping)
+    if (atomic_exchange(&store->sweep_asked, false))
+        begin_round(store);
+    if (store->sweep_left == 0)
         return false;
     char *buffer = disk_alloc(SEGMENT_BYTES);
     if (!buffer)
@@ -134,9 +141,10 @@ bool sweep_step(struct store *store)
     if (!more) {
         engine_wake_workers(store); /* to purge the collections it has dropped */
         store->sweep_segment = 0;
-        store->sweeping = ++store->sweep_partition < store->partition_count;
+        store->sweep_partition = (store->sweep_partition + 1) % store->partition_count;
+        store->sweep_left--;
     }
-    if (store->sweeping)
+    if (store->sweep_left > 0)
         maintenance_ask(store);
     return true;
 }

@@ -121,7 +121,7 @@ void engine_forget(struct store *store)
     tree_forget_dropped(store);
     number_list_clear(&store->disputed_collections);
     atomic_store(&store->sweep_asked, false);
-    store->sweeping = false;
+    store->sweep_left = store->sweep_partition = store->sweep_segment = 0;
     store->sweep_skipped = 0;
     store->recovered_items = 0;
 }

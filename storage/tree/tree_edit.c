@@ -152,9 +152,12 @@ void tree_read_ahead(const struct store_tree *tree, const struct format_node *no
     uint32_t first = inner_page(node, place);
     if (first >= pages || file->table[first])
         return;
+    uint32_t ahead[READ_AHEAD], count = 0; /* a prefetch may evict the node */
     for (uint32_t i = place; i < end && i < node->count; i++)
         if (inner_page(node, i) < pages)
-            load_prefetch(tree->txn->worker, file, inner_page(node, i));
+            ahead[count++] = inner_page(node, i);
+    for (uint32_t i = 0; i < count; i++)
+        load_prefetch(tree->txn->worker, file, ahead[i]);
 }
 
 static enum store_result fetch_page(struct store_tree *tree, uint32_t page, uint32_t level,

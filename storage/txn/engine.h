@@ -349,7 +349,10 @@ struct store_worker {
     struct unreadable_name unreadable[EXPIRED_NOTES]; /* the most recent ones, a ring */
     uint32_t unreadable_count;
     _Atomic bool expire_due; /* set by the maintenance thread's clock */
-    _Atomic bool evict_due;  /* another transaction or thread wants room */
+    bool expires_more;       /* keys may be due, and there is time for them (expire.c) */
+    int64_t expire_ns;       /* time taken since the last tick */
+    uint32_t expire_partition;
+    _Atomic bool evict_due; /* another transaction or thread wants room */
     struct expired_name noted[EXPIRED_NOTES];
     uint32_t noted_count;
     struct dropped_tree *dropped; /* the one that it purges (tree_purge.c) */
@@ -467,7 +470,7 @@ struct store {
     _Atomic int64_t grow_retry_ms; /* next attempt to grow after ENOSPC */
     _Atomic bool reloading;        /* uploads wait before they reserve a run */
     _Atomic bool sweep_asked;      /* items of flushed databases are still in the index */
-    bool sweeping;                 /* the maintenance thread's, like its position */
+    uint32_t sweep_left; /* partitions to visit; the maintenance thread's, like its position */
     uint32_t sweep_partition, sweep_segment;
     uint32_t sweep_skipped; /* segments that the last sweep could not read */
 

@@ -109,6 +109,12 @@ static uint32_t window(const struct run_write *write)
     return write->count < most ? write->count : most;
 }
 
+static void point_at_apart(struct run_write *write)
+{
+    for (uint32_t i = 0; i < write->window; i++)
+        write->vectors[i] = (struct iovec){write->apart + i * PAGE_SIZE, PAGE_SIZE};
+}
+
 static bool take_apart(struct run_write *write)
 {
     write->window = window(write);
@@ -121,8 +127,7 @@ static bool take_apart(struct run_write *write)
     }
     if (write->sum)
         XXH3_64bits_reset(write->sum);
-    for (uint32_t i = 0; i < write->window; i++)
-        write->vectors[i] = (struct iovec){write->apart + i * PAGE_SIZE, PAGE_SIZE};
+    point_at_apart(write);
     count_apart(write->store, apart_bytes(write));
     end_part(write);
     return true;
@@ -256,6 +261,8 @@ bool run_write_next(struct run_write *write)
     assert(!run_write_is_last(write));
     bool durable = is_durable(write);
     write->begin = write->end;
+    if (write->apart)
+        point_at_apart(write); /* a short write has advanced them */
     end_part(write);
     return durable;
 }

@@ -594,6 +594,20 @@ def test_one_value_that_a_script_reads_often(make_server, request, script):
 
 
 @pytest.mark.vellum
+@pytest.mark.slow
+def test_expired_keys_do_not_pile_up(make_server):
+    """All of them in one partition, and at once; nobody asks for them."""
+    client = make_server(partitions=1).client()
+    when = int(time.time() * 1000) + 10_000
+    for at in range(0, 200_000, 2000):
+        with client.pipeline(transaction=False) as pipe:
+            for i in range(at, at + 2000):
+                pipe.set(f"k{i}", "x", pxat=when)
+            pipe.execute()
+    eventually(lambda: client.dbsize() == 0, 40)
+
+
+@pytest.mark.vellum
 def test_names_are_found_without_their_values(make_server):
     """Together the values are larger than memory, and half of it alone may be loaded."""
     server = make_server(maxmemory="64mb", journal_size="16mb")

@@ -88,7 +88,7 @@ static bool is_before(const struct known *a, const struct known *b)
 }
 
 /* Of equal keys the one that expired first and was named least is meant. */
-static void name_in_model(void *arg, uint32_t slot, uint32_t tag)
+static bool name_in_model(void *arg, uint32_t slot, uint32_t tag)
 {
     struct model *model = arg;
     struct known *least = NULL;
@@ -104,13 +104,15 @@ static void name_in_model(void *arg, uint32_t slot, uint32_t tag)
     } else {
         least->named++;
     }
+    return true;
 }
 
-static void ignore_named(void *arg, uint32_t slot, uint32_t tag)
+static bool ignore_named(void *arg, uint32_t slot, uint32_t tag)
 {
     (void)arg;
     (void)slot;
     (void)tag;
+    return true;
 }
 
 /* One whole walk, from wherever the last one stopped, names each expired entry once, and nothing
@@ -187,10 +189,17 @@ struct named {
     uint32_t slot, tag;
 };
 
-static void count_named(void *arg, uint32_t slot, uint32_t tag)
+static bool count_named(void *arg, uint32_t slot, uint32_t tag)
 {
     struct named *named = arg;
     *named = (struct named){.count = named->count + 1, .slot = slot, .tag = tag};
+    return true;
+}
+
+static bool count_three(void *arg, uint32_t slot, uint32_t tag)
+{
+    struct named *named = arg;
+    return named->count < 3 && count_named(arg, slot, tag);
 }
 
 static uint64_t named_at(struct ttl *ttl, int64_t now_ms)
@@ -319,6 +328,29 @@ static void a_walk_passes_equal_keys(void **state)
     free(ttl);
 }
 
+/* Whoever takes only a few keys gets the others from the next call on, and none is passed over. */
+static void a_walk_stops_where_it_is_told(void **state)
+{
+    (void)state;
+    struct ttl *ttl = malloc(sizeof *ttl);
+    uint32_t seen = 0;
+    ttl_init(ttl, 0, 16384, BASE_MS);
+    for (uint32_t i = 0; i < 20; i++)
+        assert_true(ttl_add(ttl, i, 256 * i, BASE_MS));
+    for (uint32_t i = 0; i < 7; i++) {
+        struct named named = {.count = 0};
+        (void)ttl_step(ttl, BASE_MS + 1000, UINT64_MAX, count_three, &named);
+        assert_int_equal(named.count, 3);
+        seen |= 1u << named.slot; /* the last of the three */
+    }
+    uint32_t lasts = 0;
+    for (uint32_t bits = seen; bits; bits &= bits - 1)
+        lasts++;
+    assert_int_equal(lasts, 7);
+    ttl_clear(ttl);
+    free(ttl);
+}
+
 static void a_promised_add_needs_no_memory(void **state)
 {
     (void)state;
@@ -380,6 +412,7 @@ int main(void)
         cmocka_unit_test(times_out_of_range_are_kept),
         cmocka_unit_test(a_round_of_small_steps_names_all),
         cmocka_unit_test(a_walk_passes_equal_keys),
+        cmocka_unit_test(a_walk_stops_where_it_is_told),
         cmocka_unit_test(a_promised_add_needs_no_memory),
         cmocka_unit_test(an_expiry_costs_16_bytes_at_most),
     };
