@@ -127,8 +127,11 @@ static void on_store_leave(struct store_request *store_request, enum store_resul
  * committed, or it has failed. */
 static void publish_outcome(struct request *request, enum store_result result)
 {
-    if (effects_any(&request->effects) && result != STORE_OK)
-        effects_drop(&request->effects);
+    if (result != STORE_OK) {
+        if (effects_any(&request->effects))
+            effects_drop(&request->effects);
+        nested_calls_undo(&request->call);
+    }
     monitor_tell(request);
     if (!STAILQ_EMPTY(&request->effects.lines))
         effects_write_lines(&request->effects, &request->call.server->log);

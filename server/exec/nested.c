@@ -230,6 +230,15 @@ static void nested_calls_check(const struct nested_calls *nested_calls)
     assert(calls == nested_calls->count && bytes == nested_calls->bytes);
 }
 
+void nested_calls_undo(const struct call *outer)
+{
+    const struct nested_calls *nested_calls = outer->nested_calls;
+    if (nested_calls == NULL || !nested_calls->has_begun || outer->command->role != ROLE_EXEC)
+        return;
+    outer->session->db = nested_calls->db;
+    outer->session->resp_version = nested_calls->resp_version;
+}
+
 void nested_calls_begin(struct call *outer)
 {
     struct nested_calls *nested_calls = outer->nested_calls;

@@ -90,6 +90,9 @@ struct nested_calls {
     struct declared_keys declared_keys; /* of the outermost list */
 };
 
+/* EXEC has failed: what its commands have done to the session (SELECT, HELLO) is undone. */
+void nested_calls_undo(const struct call *outer);
+
 struct nested_calls *nested_calls_new(void); /* NULL: out of memory */
 void nested_calls_free(struct nested_calls *nested_calls);
 

@@ -81,7 +81,7 @@ static enum store_result pass_on(struct request *request, struct resp_writer *pa
         conn->shown = shown;
     request->is_streamed = conn->is_streaming = true;
     conn->streamed_bytes += part->len;
-    conn_output_take(conn, part);
+    conn_output_take(conn, part, 0);
     conn_mark_ready(conn);
     return STORE_OK;
 }

@@ -93,16 +93,17 @@ static void put_out(struct request *request)
     struct conn *conn = request->conn;
     struct resp_writer *output = &conn->worker->output;
     struct resp_writer *reply = request->call.reply;
+    uint32_t count = request->is_streamed ? 0 : batch_length(&request->call);
     if (reply->len == request->reply_start)
         return;
     if (request->reader_count > 0) {
         put_out_readers(request);
     } else if (reply != output && reply->len > COPY_REPLY_MAX) {
-        conn_output_take(conn, reply);
+        conn_output_take(conn, reply, count);
     } else {
         if (reply != output)
             resp_raw(output, reply->data, reply->len);
-        conn_output_count(conn, !request->is_streamed);
+        conn_output_count(conn, count);
     }
 }
 
@@ -422,7 +423,7 @@ static void write_refusal(struct conn *conn, const char *text)
 {
     conn->worker->output.version = conn->session.resp_version;
     resp_errorf(&conn->worker->output, "ERR Protocol error: %s", text);
-    conn_output_count(conn, true);
+    conn_output_count(conn, 1);
     conn->session.close_after_reply = true;
 }
 

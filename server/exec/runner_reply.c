@@ -146,6 +146,8 @@ static const char *failure_text(const struct call *call, enum store_result resul
         return "OOM No room left on disk (maxstore or the file system): this write was not done. "
                "Reading, deleting and expiry go on.";
     case STORE_REFUSED:
+        if (!store_has_failed(call->server->store)) /* a script that is ended by a stop */
+            return "ERR The server is being stopped: this command was not done.";
         return "MISCONF Errors writing to the journal: this write was not done, and no other will "
                "be until the server is started again. See the log.";
     case STORE_DAMAGED:

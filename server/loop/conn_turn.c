@@ -627,6 +627,8 @@ static void on_ready(void *arg, unsigned ready)
     if ((ready & TRANSPORT_WRITABLE) != 0)
         conn->send_blocked = conn->send_yielded = false;
     if ((ready & TRANSPORT_READABLE) != 0 && !conn->kill) {
+        if (!STAILQ_EMPTY(&conn->requests))
+            runner_advance(conn); /* CLIENT REPLY, if read now, does not concern them */
         if (can_receive(conn) || can_fill(conn))
             read_input(conn);
         else if (can_set_aside(conn))

@@ -16,14 +16,12 @@
  *    short and the client takes nothing, the piece is given back, to be loaded again.
  * 8. After a failed write to the journal, output that shows commits that will never be durable is
  *    replaced: each reply by an error, messages by nothing. Where single replies cannot be told
- *    apart (PIECES), since a part has been sent or may come from elsewhere, the connection is
- *    closed.
+ *    apart (PIECES), the connection is closed.
  * 9. A connection that has_corked has one entry in worker->corked, which may be sent as it is, and
  *    nothing in its first queue. Between rounds there are no such entries.
  *
- * Short replies to sockets are sent together at the end of the round: the first one wakes a
- * sleeping client, which is awake when the others arrive. Waking it for each reply is half the cost
- * of sending.
+ * Short replies to sockets are sent together at the end of the round: to wake a sleeping client is
+ * half the cost of sending, and the first reply does it for all.
  */
 #include "server/net/conn_output.h"
 
@@ -236,6 +234,9 @@ static void add_shared(struct conn *conn, struct publication *publication)
     segment->data = (char *)publication->bytes;
     segment->len = segment->capacity = publication->len;
     segment->replies = PUSHES;
+    const struct segment *head = STAILQ_LAST(&conn->output, segment, link);
+    if (head != NULL && head->shown > conn->shown)
+        conn->shown = head->shown; /* both are sent, or neither */
     append(conn, segment);
 }
 
@@ -309,13 +310,10 @@ static void empty_output(struct worker *worker)
     worker->output_replies = 0;
 }
 
-void conn_output_count(struct conn *conn, bool is_whole)
+void conn_output_count(struct conn *conn, uint32_t count)
 {
-    struct worker *worker = conn->worker;
-    if (!is_whole)
-        worker->output_replies = PIECES;
-    else if (worker->output_replies != PIECES)
-        worker->output_replies++;
+    uint32_t before = conn->worker->output_replies;
+    conn->worker->output_replies = count == 0 || before == PIECES ? PIECES : before + count;
 }
 
 void conn_output_settle(struct conn *conn, size_t len)
@@ -351,10 +349,10 @@ static void settle(struct conn *conn)
     empty_output(worker);
 }
 
-void conn_output_take(struct conn *conn, struct resp_writer *writer)
+void conn_output_take(struct conn *conn, struct resp_writer *writer, uint32_t count)
 {
     settle(conn);
-    hand_over(conn, writer, conn->is_streaming ? PIECES : 1);
+    hand_over(conn, writer, count == 0 ? PIECES : count);
 }
 
 void conn_output_release(struct conn *conn)
@@ -790,6 +788,8 @@ void conn_output_flush(struct conn *conn)
     }
     if (!STAILQ_EMPTY(&conn->output) || conn->is_streaming)
         check_limit(conn);
+    else
+        conn->soft_limit_since_ms = 0;
     conn->shown = 0;
     if (output->capacity > KEPT_OUTPUT_MAX || output->failed) {
         resp_writer_free(output);

@@ -19,8 +19,8 @@ struct publication;
  * must never be sent. */
 bool conn_withholds(const struct conn *conn, uint64_t shown);
 
-/* Counts a reply just written to worker->output; not `is_whole`: the last part of one. */
-void conn_output_count(struct conn *conn, bool is_whole);
+/* Counts the replies just written to worker->output; 0: a part of one. */
+void conn_output_count(struct conn *conn, uint32_t count);
 
 /* Moves the first bytes of worker->output, with all the replies counted there, to the queue. */
 void conn_output_settle(struct conn *conn, size_t len);
@@ -34,8 +34,8 @@ void conn_output_reader(struct conn *conn, struct store_reader *reader, uint64_t
 void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
                       struct publication *publication);
 
-/* Moves a writer's buffer to the end of the output, without copying it. */
-void conn_output_take(struct conn *conn, struct resp_writer *writer);
+/* Moves a writer's buffer, with so many replies, to the end of the output, without copying it. */
+void conn_output_take(struct conn *conn, struct resp_writer *writer, uint32_t count);
 
 /* Appends the pushes that were held back. */
 void conn_output_release(struct conn *conn);

@@ -29,6 +29,11 @@ fault("node-kept-over-a-pause", "storage/tree/tree_edit.c",
       "a run looks for a node where it was before its pause",
       ("tree->seen[level].leavings == tree->txn->leavings &&", ""),
       by=[BORROWED])
+fault("due-keys-passed-over", "storage/index/ttl.c",
+      "the walk over keys that have expired passes those that cannot be taken now",
+      ("ttl->walk_key = key << KEY_SHIFT; return false; } } } return true;",
+       "} } } return true;"),
+      by=["test_ttl"])
 fault("leaf-kept-over-its-neighbours", "storage/tree/tree_change.c",
       "a leaf is changed by a pointer from before other nodes were read",
       ("if (*stays && !is_large)", "if (false)"),

@@ -288,6 +288,24 @@ fault("pushes-within-a-reply", "server/net/conn_output.c",
       ("bool is_held = conn->is_streaming || conn->worker->apart == conn;",
        "bool is_held = conn->worker->apart == conn;"),
       by=["test_streamed_replies.py::test_pushes_do_not_come_in_between"])
+fault("batch-has-one-error", "server/exec/runner.c",
+      "of replies that a failed journal withholds, a batch's count as one",
+      ("uint32_t count = request->is_streamed ? 0 : batch_length(&request->call);",
+       "uint32_t count = request->is_streamed ? 0 : 1;"),
+      by=["test_failing_disk.py::test_equal_commands_of_one_packet_have_an_error_each"])
+fault("session-of-a-failed-exec", "server/exec/executor.c",
+      "SELECT in a transaction that has failed stays in effect",
+      ("effects_drop(&request->effects); nested_calls_undo(&request->call);",
+       "effects_drop(&request->effects);"),
+      by=["test_failing_disk.py::test_a_transaction_that_fails_leaves_the_session_alone"])
+fault("values-read-for-names", "server/types/members.c",
+      "HSCAN reads the values of fields that do not match",
+      ("members->leaves == LEAVES_ALL_VALUES ||", "false ||"),
+      by=["test_memory_limits.py::test_names_are_found_without_their_values"])
+fault("long-elements-at-once", "server/commands/cmd_list_search.c",
+      "long elements are compared in one round, however many",
+      ("if (collector_step_fills(collector, PIECE_ENTRIES)) return collector_step(call, collector);", ""),
+      by=["test_gaps.py::test_long_elements_are_compared_in_many_rounds"])
 fault("messages-within-a-script", "server/net/conn_output.c",
       "a client's message stands before the replies that its busy script holds up",
       ("bool is_held = conn->is_streaming || conn->worker->apart == conn;",

@@ -424,3 +424,16 @@ def test_functions_that_take_long_are_ended(others, connect):
         assert KILLED in runner.reply()
         assert time.monotonic() - began < 3, script
         runner.close()
+
+
+def test_a_stop_ends_a_script_and_says_so(server, others, busy):
+    """Not that the journal has failed. The reply may get lost."""
+    runner = busy()
+    server.process.send_signal(signal.SIGTERM)
+    try:
+        reply = runner.reply()
+    except (ConnectionError, EOFError):
+        reply = b""
+    assert not reply.startswith(b"-MISCONF"), reply
+    assert server.process.wait(20) == 0
+    server.start()

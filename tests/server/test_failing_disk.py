@@ -147,3 +147,37 @@ def test_what_is_not_durable_is_answered_by_an_error_in_its_place(make_server):
     assert client.get(lost_key) == b"x" and client.get("large")[1:] == b"v" * 199999
     assert client.lrange("list", 0, -1)[:20000] == [b"element" * 10] * 20000
     end_failed(server)
+
+
+def test_equal_commands_of_one_packet_have_an_error_each(make_server):
+    """They run together where the list is long, and the commit that does them may fail."""
+    server = make_server(appendfsync="always")
+    with server.raw() as raw:
+        for i in range(100):
+            raw.call("RPUSH", "list", *[f"{i}:{j}" + "x" * 50 for j in range(10)])
+        limit_files(server, BEYOND)
+        for _ in range(2000):
+            raw.send(encode("LPOP", "list") * 3)
+            replies = [raw.reply() for _ in range(3)]
+            if any(reply.startswith(b"-MISCONF") for reply in replies):
+                break
+        else:
+            pytest.fail("no write has failed")
+        assert raw.call("PING") == b"+PONG\r\n"
+    end_failed(server)
+
+
+@pytest.mark.parametrize("command", [("SELECT", "1"), ("HELLO", "3")], ids=lambda words: words[0])
+def test_a_transaction_that_fails_leaves_the_session_alone(make_server, command):
+    server = make_server()
+    limit_files(server, BEYOND)
+    ended = write_until_refused(server.client(), [])
+    assert ended is not None
+    with server.raw() as raw:
+        raw.call("MULTI")
+        raw.call(*command)
+        raw.call("SET", "k", "v")
+        assert raw.call("EXEC").startswith(b"-EXECABORT")
+        info = raw.call("CLIENT", "INFO")
+        assert b" db=0 " in info and b" resp=2 " in info and info[:1] == b"$"
+    end_failed(server)
