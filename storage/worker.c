@@ -111,7 +111,7 @@ void store_poll(struct store_worker *worker)
     request_run_ready(worker);
     if (atomic_exchange_explicit(&worker->expire_due, false, memory_order_relaxed))
         expire_tick(worker);
-    if (worker->expires_more)
+    if (worker->expire_left > 0)
         expire_step(worker);
     if (atomic_exchange_explicit(&worker->evict_due, false, memory_order_relaxed))
         evict_step(worker);

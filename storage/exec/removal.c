@@ -34,7 +34,7 @@ struct removal {
 static void end(struct removal *removal)
 {
     uint32_t left = --removal->worker->removals[removal->name.cause];
-    if (left == 0 && removal->worker->expires_more)
+    if (left == 0 && removal->worker->expire_left > 0)
         request_notify(removal->worker); /* expire_step() waits for it */
     removal->worker->removal_bytes -= removal->counted;
     free(removal->bytes);

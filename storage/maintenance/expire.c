@@ -81,41 +81,49 @@ static bool expire_in(struct store_worker *worker, struct partition *partition, 
     return names->count == names->most;
 }
 
-/* Visits the worker's partitions in turn, beginning where the last step has stopped, until it has
- * taken long enough or too many removals are in progress. True: more keys may be due. */
-static bool visit_partitions(struct store_worker *worker, struct names *names, int64_t began_ns)
+static void go_to_next_partition(struct store_worker *worker)
+{
+    uint32_t next = worker->expire_partition + worker->store->worker_count;
+    worker->expire_partition = next < worker->store->partition_count ? next : worker->index;
+}
+
+/* Visits the worker's partitions in turn, each as often as it may have more due keys. Ends when it
+ * has taken long enough, or too many removals are in progress. */
+static void visit_partitions(struct store_worker *worker, struct names *names, int64_t began_ns)
 {
     struct store *store = worker->store;
-    bool any_more = false;
-    for (uint32_t i = worker->index; i < store->partition_count; i += store->worker_count) {
-        if (!may_begin(worker) || clock_ns() - began_ns > STEP_NS)
-            return true;
-        uint32_t next = worker->expire_partition;
-        any_more |= expire_in(worker, &store->partitions[next], names);
-        next += store->worker_count;
-        worker->expire_partition = next < store->partition_count ? next : worker->index;
+    while (worker->expire_left > 0 && may_begin(worker) && clock_ns() - began_ns < STEP_NS) {
+        if (expire_in(worker, &store->partitions[worker->expire_partition], names))
+            continue;
+        worker->expire_left--;
+        go_to_next_partition(worker);
     }
-    return any_more;
 }
 
 void expire_step(struct store_worker *worker)
 {
     bool walks = !worker->stopping && atomic_load(&worker->store->walks_expired);
     struct names *names = walks ? malloc(sizeof *names) : NULL;
-    worker->expires_more = false;
-    if (!names)
+    if (!names) {
+        worker->expire_left = 0;
         return;
+    }
     int64_t began_ns = clock_ns();
-    bool any_more = visit_partitions(worker, names, began_ns);
+    visit_partitions(worker, names, began_ns);
     free(names);
     worker->expire_ns += clock_ns() - began_ns;
-    worker->expires_more = any_more && worker->expire_ns < TICK_NS;
-    if (worker->expires_more && may_begin(worker))
+    if (worker->expire_ns >= TICK_NS) {
+        worker->expire_left = 0;
+        go_to_next_partition(worker); /* the next tick begins with another one */
+    }
+    if (worker->expire_left > 0 && may_begin(worker))
         request_notify(worker); /* otherwise the end of a removal does */
 }
 
 void expire_tick(struct store_worker *worker)
 {
+    uint32_t count = worker->store->partition_count, workers = worker->store->worker_count;
     worker->expire_ns = 0;
-    worker->expires_more = true;
+    worker->expire_left =
+        worker->index < count ? (count - worker->index + workers - 1) / workers : 0;
 }

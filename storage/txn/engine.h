@@ -349,7 +349,7 @@ struct store_worker {
     struct unreadable_name unreadable[EXPIRED_NOTES]; /* the most recent ones, a ring */
     uint32_t unreadable_count;
     _Atomic bool expire_due; /* set by the maintenance thread's clock */
-    bool expires_more;       /* keys may be due, and there is time for them (expire.c) */
+    uint32_t expire_left;    /* partitions to visit in this tick (expire.c) */
     int64_t expire_ns;       /* time taken since the last tick */
     uint32_t expire_partition;
     _Atomic bool evict_due; /* another transaction or thread wants room */
