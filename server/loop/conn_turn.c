@@ -626,9 +626,9 @@ static void on_ready(void *arg, unsigned ready)
     conn->peer_has_gone |= (ready & TRANSPORT_ENDED) != 0;
     if ((ready & TRANSPORT_WRITABLE) != 0)
         conn->send_blocked = conn->send_yielded = false;
+    if ((ready & TRANSPORT_READABLE) != 0 && !STAILQ_EMPTY(&conn->requests))
+        runner_advance(conn); /* CLIENT REPLY, if read now, does not concern what has ended */
     if ((ready & TRANSPORT_READABLE) != 0 && !conn->kill) {
-        if (!STAILQ_EMPTY(&conn->requests))
-            runner_advance(conn); /* CLIENT REPLY, if read now, does not concern them */
         if (can_receive(conn) || can_fill(conn))
             read_input(conn);
         else if (can_set_aside(conn))

@@ -472,3 +472,25 @@ def test_a_key_of_another_type_before_the_one_with_an_element(connect, wait, pus
     assert asker.call(*taken) == b":0\r\n"
     first.send(encode(*wait))
     assert first.reply().startswith(b"-WRONGTYPE")
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("mode", ["OFF", "SKIP"])
+def test_client_reply_does_not_concern_what_has_ended_before_it(make_server, mode):
+    """The element comes, and CLIENT REPLY behind it, while the worker is busy elsewhere."""
+    server = make_server(enable_debug_command="yes")
+    with server.raw() as waiter, server.raw() as sleeper, server.raw() as other:
+        for _ in range(5):
+            waiter.send(encode("BLPOP", "q", 0))
+            blocked(other, 1)
+            sleeper.send(encode("DEBUG", "SLEEP", "0.2"))
+            time.sleep(0.05)
+            other.send(encode("RPUSH", "q", "x"))
+            time.sleep(0.05)
+            waiter.send(encode("CLIENT", "REPLY", mode))
+            assert waiter.reply() == bulks("q", "x")
+            assert sleeper.reply() == b"+OK\r\n" and other.reply() == b":1\r\n"
+            waiter.send(encode("PING") if mode == "SKIP" else encode("CLIENT", "REPLY", "ON"))
+            if mode == "OFF":
+                assert waiter.reply() == b"+OK\r\n"
+            assert waiter.call("PING") == b"+PONG\r\n"
