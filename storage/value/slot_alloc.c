@@ -85,6 +85,8 @@ static enum store_result assign_segment(struct store_txn *txn, struct page_file 
                                         uint32_t size_class)
 {
     struct store *store = txn->store;
+    if (env_failed(&store->env)) /* no file grows any more */
+        return STORE_REFUSED;
     bool lacks = lacks_blanks(file);
     if (lacks)
         page_file_note_asked(file, size_class);
