@@ -12,6 +12,7 @@
 
 #include "storage/format/format.h"
 #include "storage/txn/engine.h"
+#include "tests/storage/tree_job.h"
 #include "tests/storage/workload.h"
 
 #define SPREAD 600u /* keys that do not all fit into the cache with their values */
@@ -163,6 +164,25 @@ static void a_flush_that_fails_while_a_file_grows_refuses_writes(void **state)
     rig_open_on(&rig, medium);
     must(has_value(&rig, "before", "kept"), "what was acknowledged is gone");
     rig_end(&rig, medium);
+}
+
+/* An insertion into a collection takes slots before it commits, and may wait for a file to grow. */
+static void an_insertion_that_waits_for_a_file_is_refused(void **state)
+{
+    (void)state;
+    struct medium *medium;
+    struct rig rig;
+    enum store_result result = STORE_OK;
+    start(&rig, &medium);
+    medium_fail(medium, FAULT_EXTEND, "slabs", 1, EIO, true);
+    for (uint32_t i = 0; i < 10000 && result == STORE_OK; i++) {
+        struct tree_job job = {
+            .from = 10 * i, .count = 10, .value_len = 400, .act = tree_job_insert};
+        result = tree_job_do(&rig, "collection", &job);
+    }
+    must(result == STORE_REFUSED && store_has_failed(rig.store), "it ends with %d", result);
+    must(rig_close(&rig) == STORE_REFUSED, "closing does not tell");
+    medium_free(medium);
 }
 
 /* The nth I/O of any kind fails once, for every n. */
@@ -698,6 +718,7 @@ int main(void)
         cmocka_unit_test(a_read_error_fails_one_command),
         cmocka_unit_test(a_write_error_refuses_writes),
         cmocka_unit_test(a_flush_that_fails_while_a_file_grows_refuses_writes),
+        cmocka_unit_test(an_insertion_that_waits_for_a_file_is_refused),
         cmocka_unit_test(any_operation_may_fail),
         cmocka_unit_test(what_was_not_written_is_shown),
         cmocka_unit_test(any_operation_of_a_recovery_may_fail),
