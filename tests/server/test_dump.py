@@ -166,7 +166,6 @@ BROKEN = {
     "twice in a large set": b"\x02\x43\xe8" + b"".join(
         string(b"member %d" % (i % 999)) for i in range(1000)),
     "no number": b"\x05\x01" + string(b"a") + struct.pack("<d", float("nan")),
-    "something behind": b"\x00" + string(b"a") + b"x",
     "too long": b"\x00\x05a",
     "enormous": b"\x01\x81" + b"\x7f" + b"\xff" * 7,
     "enormous when unpacked": b"\x00\xc3\x01\x80\x1f\xff\xff\xff\x00",
@@ -185,6 +184,12 @@ def test_what_is_broken_is_refused(server, name):
     with pytest.raises(redis.ResponseError, match="Bad data format"):
         client.restore("k", 0, sealed(BROKEN[name]), replace=True)
     assert client.get("k") == b"before"
+
+
+def test_what_follows_the_value_is_ignored(server):
+    client = server.client()
+    assert client.restore("k", 0, sealed(b"\x00" + string(b"a") + b"x"))
+    assert client.get("k") == b"a"
 
 
 def test_random_damage_under_a_good_checksum(server):

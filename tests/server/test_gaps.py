@@ -369,8 +369,8 @@ def test_the_scores_of_zadd_are_checked_in_many_rounds(server):
         assert wrong == b"-ERR value is not a valid float\r\n"
 
 
-LENGTH = 400_000
-TAKEN = 190_000
+LENGTH = 1_200_000
+TAKEN = 590_000
 ELEMENTS = [b"x" if n % 2 else b"%d" % n for n in range(LENGTH)]
 
 
@@ -473,7 +473,7 @@ def test_bitop_of_many_sources_is_many_rounds(server, operation, combine):
 
 def test_fields_of_distant_bytes_are_many_rounds(server):
     """In transactions, since what a long command's arguments take to arrive does not count."""
-    count = 100_000
+    count = 200_000
     numbers = b"".join(b":%d\r\n" % (i % 251) for i in range(count))
     client = server.client()
     with server.raw() as raw:
