@@ -21,6 +21,9 @@ PAIRS = [(one, other) for one in STOPS for other in STOPS]
 SAMPLE = 4
 END_LIMIT_S = 120
 
+# A job in the background inherits that SIGINT is ignored, and so would the servers, until they block it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 pytestmark = [pytest.mark.vellum,
               pytest.mark.sockets("a stop ends the proxy's connections, too")]
 
