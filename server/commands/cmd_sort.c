@@ -256,14 +256,14 @@ static enum store_result read_set(struct sort *sort, const struct store_item *it
 {
     struct sort_table *table = sort->table;
     struct members set;
-    struct resp_slice name, value;
+    struct resp_slice name;
     enum store_result result = members_open(sort->call, sort->call->keys, item, &set);
     if (result == STORE_OK)
         result = reserve(sort, TYPE_SET, members_count(&set));
     if (result == STORE_OK)
         result = arrange_set(sort, &set);
     while (result == STORE_OK && table->count < table->capacity) {
-        result = members_at(sort->call, &set, next_rank(table), &name, &value);
+        result = members_at(sort->call, &set, next_rank(table), &name, NULL);
         if (result == STORE_OK)
             result = keep(sort, name);
     }

@@ -330,7 +330,8 @@ enum store_result members_at(struct call *call, struct members *members, uint64_
     if (members->tree == NULL) {
         struct packed_entry entry = packed_name_at(members, rank);
         *name = entry.slice;
-        *value = packed_value(members, entry);
+        if (value != NULL)
+            *value = packed_value(members, entry);
         return STORE_OK;
     }
     struct store_cursor cursor;
@@ -339,7 +340,7 @@ enum store_result members_at(struct call *call, struct members *members, uint64_
     if (result != STORE_OK)
         return result;
     *name = member.name;
-    return member_value(call, &member, value);
+    return value != NULL ? member_value(call, &member, value) : STORE_OK;
 }
 
 enum store_result members_remove_at(struct call *call, struct members *members, uint64_t rank)

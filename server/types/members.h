@@ -91,8 +91,8 @@ static inline bool members_are_reordered(const struct members *members)
            (members->type & ITEM_TYPE_MASK) != TYPE_ZSET;
 }
 
-/* The member with this rank, which must be below the count. Valid until the next call on these
- * members. */
+/* The member with this rank, which must be below the count; `value` may be NULL. Valid until the
+ * next call on these members. */
 STORE_MUST_CHECK enum store_result members_at(struct call *call, struct members *members,
                                               uint64_t rank, struct resp_slice *name,
                                               struct resp_slice *value);

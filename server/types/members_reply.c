@@ -85,14 +85,14 @@ enum store_result members_reply_some(struct call *call, struct members *members,
 
 enum store_result members_reply_one(struct call *call, struct members *members)
 {
-    struct resp_slice name, value;
+    struct resp_slice name;
     struct rng rng = rng_new(call->random_seed);
     if (!members->exists) {
         resp_null(call->reply);
         return STORE_OK;
     }
     uint64_t rank = rng_below(&rng, members_count(members));
-    enum store_result result = members_at(call, members, rank, &name, &value);
+    enum store_result result = members_at(call, members, rank, &name, NULL);
     if (result == STORE_OK)
         resp_bulk(call->reply, name.data, name.len);
     return result;

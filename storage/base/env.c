@@ -32,6 +32,13 @@ int64_t env_clock_ms(void)
     return clock_ms(CLOCK_MONOTONIC_COARSE);
 }
 
+int64_t env_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* The system clock was set back. If time stood still until the clock has caught up, nothing
  * would expire meanwhile. So time continues from the latest value seen, a little slower, so
  * that the system clock does catch up. */

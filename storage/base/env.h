@@ -23,7 +23,8 @@ struct env {
 void env_log(const struct env *env, enum store_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-int64_t env_clock_ms(void);                             /* monotonic */
+int64_t env_clock_ms(void);                             /* monotonic, coarse */
+int64_t env_clock_ns(void);                             /* monotonic, precise */
 int64_t env_now_ms(struct env *env);                    /* since 1970; never decreases */
 void env_set_clock(struct env *env, int64_t latest_ms); /* env_now_ms continues from there */
 

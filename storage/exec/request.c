@@ -456,16 +456,9 @@ void request_run_again(struct store_txn *txn)
     request->done(request, result);
 }
 
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Attempts each ready transaction once; returns whether there is time for more. Those left over
  * stay before those that became ready in the meantime. */
-static bool run_ready_once(struct store_worker *worker, uint64_t end_ns, uint32_t *count)
+static bool run_ready_once(struct store_worker *worker, int64_t end_ns, uint32_t *count)
 {
     struct txn_list ready = STAILQ_HEAD_INITIALIZER(ready);
     bool is_late = false;
@@ -474,7 +467,7 @@ static bool run_ready_once(struct store_worker *worker, uint64_t end_ns, uint32_
         STAILQ_REMOVE_HEAD(&ready, of_list);
         request_run_again(txn);
         ++*count;
-        is_late = clock_ns() >= end_ns;
+        is_late = env_clock_ns() >= end_ns;
     }
     STAILQ_CONCAT(&ready, &worker->ready);
     STAILQ_CONCAT(&worker->ready, &ready);
@@ -485,7 +478,7 @@ static bool run_ready_once(struct store_worker *worker, uint64_t end_ns, uint32_
  * round too, up to a limit; the rest run in the next round. */
 static void run_ready(struct store_worker *worker)
 {
-    uint64_t end_ns = clock_ns() + READY_NSEC;
+    int64_t end_ns = env_clock_ns() + READY_NSEC;
     uint32_t steps = worker->steps, first = 0, more = 0;
     bool goes_on = run_ready_once(worker, end_ns, &first);
     while (goes_on && !STAILQ_EMPTY(&worker->ready) && more < READY_MORE &&

@@ -10,7 +10,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "storage/exec/removal.h"
 #include "storage/txn/wait.h"
@@ -58,13 +57,6 @@ static bool note_due(void *arg, uint32_t slot, uint32_t tag)
     return true;
 }
 
-static int64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Begins to remove as many of the partition's due keys as may be in progress. True: it may have
  * more of them. */
 static bool expire_in(struct store_worker *worker, struct partition *partition, struct names *names)
@@ -92,7 +84,7 @@ static void go_to_next_partition(struct store_worker *worker)
 static void visit_partitions(struct store_worker *worker, struct names *names, int64_t began_ns)
 {
     struct store *store = worker->store;
-    while (worker->expire_left > 0 && may_begin(worker) && clock_ns() - began_ns < STEP_NS) {
+    while (worker->expire_left > 0 && may_begin(worker) && env_clock_ns() - began_ns < STEP_NS) {
         if (expire_in(worker, &store->partitions[worker->expire_partition], names))
             continue;
         worker->expire_left--;
@@ -108,10 +100,10 @@ void expire_step(struct store_worker *worker)
         worker->expire_left = 0;
         return;
     }
-    int64_t began_ns = clock_ns();
+    int64_t began_ns = env_clock_ns();
     visit_partitions(worker, names, began_ns);
     free(names);
-    worker->expire_ns += clock_ns() - began_ns;
+    worker->expire_ns += env_clock_ns() - began_ns;
     if (worker->expire_ns >= TICK_NS) {
         worker->expire_left = 0;
         go_to_next_partition(worker); /* the next tick begins with another one */

@@ -616,6 +616,12 @@ def test_names_are_found_without_their_values(make_server):
         client.hset("many", f"f{i}", bytes([i % 256]) * 100_000)
     for i in range(10):
         client.hset("long", f"f{i}", bytes([i]) * 3 * MB)
+    client.hset("one", "f0", bytes(7 * MB))
+    client.hset("one", "f1", bytes(7 * MB))
+    with client.pipeline() as pipe:
+        for _ in range(20):
+            pipe.hrandfield("one")
+        assert set(pipe.execute()) <= {b"f0", b"f1"}
     names = {f"f{i}".encode() for i in range(300)}
     assert set(client.hrandfield("many", 300)) == names == set(client.hkeys("many"))
     for count in (200, -300):
