@@ -33,7 +33,6 @@
 #define SLOW_BYTES_MAX (256 * 1024) /* of a script's commands kept for SLOWLOG */
 #define KEPT_SHORT (64 * 1024)
 #define RESTARTS_MOST 100
-#define REPLY_STEP (64 * 1024)
 #define HOLD_MIN (16 * 1024) /* shorter arguments are copied: a held block may be much larger */
 
 /* Arguments of a command that are allocated apart from it, since they may outlive it. */
@@ -95,8 +94,6 @@ void nested_calls_free(struct nested_calls *nested_calls)
         nested_free(nested);
     }
     drop_args(nested_calls);
-    if (nested_calls->replies.bytes > 0)
-        collected_set(&nested_calls->replies, 0);
     declared_keys_free(&nested_calls->declared_keys);
     free(nested_calls->tallies);
     watch_free(nested_calls->watch);
@@ -256,8 +253,6 @@ void nested_calls_begin(struct call *outer)
         written_clear(&nested_calls->written);
     nested_calls->tally_count = 0;
     nested_calls->slow_bytes = 0;
-    if (nested_calls->replies.bytes > 0)
-        collected_set(&nested_calls->replies, 0);
     nested_calls->error_is_counted = nested_calls->defers = nested_calls->has_effects = false;
     drop_args(nested_calls); /* of a run whose writes were discarded */
     if (storage_checks_enabled())
@@ -648,19 +643,6 @@ static bool keep_reply(struct nested *nested, size_t start, uint32_t reader_coun
     return count_kept(nested);
 }
 
-/* Of EXEC, in steps: most replies are short. Scripts count theirs. */
-static bool count_reply(struct call *outer, const struct resp_writer *reply)
-{
-    struct collected *replies = &outer->nested_calls->replies;
-    if (reply != outer->reply)
-        return true;
-    uint64_t bytes = reply->len - request_of_call(outer)->reply_start;
-    if (bytes < replies->bytes + REPLY_STEP)
-        return true;
-    replies->server = outer->server;
-    return collected_set(replies, bytes);
-}
-
 enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
 {
     struct call *call = &nested->call;
@@ -678,8 +660,8 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
     end_time(nested);
     if ((call->command->flags & (CMD_WRITE | CMD_CACHES_RESULT)) != 0)
         note_write(nested);
-    request_uncount_reply(request_of_call(call));
-    if (!keep_reply(nested, start, reader_count) || !count_reply(call->outer, reply))
+    call_count_ended(call);
+    if (!keep_reply(nested, start, reader_count))
         return STORE_NO_MEMORY;
     note_error(nested, reply->data + start, reply->len - start);
     if (monitor_any(call->server))

@@ -85,7 +85,6 @@ struct nested_calls {
     struct nested *next_deferred; /* the first that may still have to run */
     size_t shift;                 /* bytes inserted into the outer reply by deferred replies */
     struct resp_writer reply;     /* of the deferred command that is running */
-    struct collected replies;     /* the outer reply, with those of this list's calls */
     struct written written;       /* of the outermost list: by this run */
     struct declared_keys declared_keys; /* of the outermost list */
 };

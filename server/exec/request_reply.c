@@ -6,6 +6,7 @@
  */
 #include "server/exec/request_reply.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@
 #include "server/net/conn_output.h"
 #include "storage/base/array.h"
 
-#define COUNT_STEP (256 * 1024) /* of a reply, between two counts */
+#define COUNT_STEP (64 * 1024) /* of a reply, between two counts */
 #define COPIED_PART (64 * 1024) /* shorter values are copied */
 #define COPIED_SHARE 8          /* of memory, for other values read whole */
 
@@ -115,26 +116,36 @@ static uint64_t most_copied(const struct call *call)
     return atomic_load_explicit(&call->server->memory_bound, memory_order_relaxed) / COPIED_SHARE;
 }
 
-/* Without the replies of the commands before it in EXEC, which are counted already. */
-static uint64_t bytes_so_far(const struct call *call, const struct request *request)
+static uint64_t counted_reply(const struct request *request)
 {
-    uint64_t before = call->reply == request->call.reply ? request->reply_start : 0;
-    if (call->nested_calls != NULL && call->reply == request->call.reply) /* EXEC itself */
-        before += call->nested_calls->replies.bytes;
-    if (call->outer != NULL && call->reply == call->outer->reply)
-        before += call->outer->nested_calls->replies.bytes;
-    uint64_t bytes = call->reply->len > before ? call->reply->len - before : 0;
-    return bytes + request->reader_count * (uint64_t)CONN_READER_COST;
+    assert(request->call.reply->len >= request->reply_start);
+    return request->call.reply->len - request->reply_start +
+           request->reader_count * (uint64_t)CONN_READER_COST;
+}
+
+/* A script reads the replies of its commands one after the other. */
+static bool is_read_by_script(const struct call *call, const struct request *request)
+{
+    return call->reply != request->call.reply;
 }
 
 bool call_may_reply(struct call *call)
 {
     struct request *request = request_of_call(call);
-    uint64_t bytes = bytes_so_far(call, request);
+    uint64_t bytes = counted_reply(request);
+    if (is_read_by_script(call, request))
+        bytes += call->reply->len;
     if (bytes < request->replied.bytes + COUNT_STEP)
         return true;
     request->replied.server = call->server;
     return collected_set(&request->replied, bytes);
+}
+
+void call_count_ended(struct call *call)
+{
+    struct request *request = request_of_call(call);
+    if (is_read_by_script(call, request) && request->replied.bytes > 0)
+        (void)collected_set(&request->replied, counted_reply(request));
 }
 
 /* A command may name one long value many times. */

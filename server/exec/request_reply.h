@@ -50,5 +50,8 @@ STORE_MUST_CHECK enum store_result call_reply_upload(struct call *call,
 /* Counts the reply as collected while it grows, as call_yield does: a short command may name one
  * value very often. False: it has become too long. */
 bool call_may_reply(struct call *call);
+/* A command inside another one has ended: if a script reads its reply, it counts as the script's
+ * memory from now on. */
+void call_count_ended(struct call *call);
 
 #endif

@@ -279,7 +279,7 @@ fault("spool-in-short-parts", "server/net/spool.c",
 fault("spool-without-a-wait", "server/net/spool.c",
       "more is received while the device has to catch up",
       ("!spool->waits_to_write && !tail_is_due(spool);", "true;"),
-      by=["test_pipelines.py::test_the_room_comes_back"])
+      by=["test_pipelines.py::test_messages_while_it_is_set_aside"])
 
 # ---- replies that leave while their command runs, and what is to come before other commands ----
 
@@ -315,10 +315,6 @@ fault("messages-in-a-script-s-version", "server/script/script_busy.c",
       "a client's message comes in the version of RESP that its script has set",
       ("session->resp_version = state->client_version; worker->hooks", "worker->hooks"),
       by=["test_busy.py::test_its_own_clients_messages_come_after_it"])
-fault("replies-of-exec-counted-twice", "server/exec/request_reply.c",
-      "EXEC's own look at the clock counts the replies of its commands again",
-      ("if (call->nested_calls != NULL && call->reply == request->call.reply)", "if (false)"),
-      by=["test_memory_limits.py::test_a_transaction_s_replies_count_once"])
 fault("long-parts-uncounted", "server/exec/request_reply.c",
       "a long value counts only when 64 names have been looked up",
       ("part->len <= COPIED_PART || call_may_reply(call) ? STORE_OK : STORE_NO_MEMORY;", "STORE_OK;"),
@@ -444,7 +440,7 @@ fault("index-ends-early", "server/exec/source_index.c",
 fault("algebra-without-a-look", "server/commands/cmd_set_algebra.c",
       "a member is looked up in many sets in one round",
       ("result = call_yield_at(algebra->call, i);", ";"),
-      by=["test_gaps.py::test_a_packed_set_and_many_keys_are_many_rounds"])
+      by=["test_gaps.py::test_a_few_members_are_looked_up_in_very_many_keys"])
 fault("picks-count-nothing", "server/exec/collector.c",
       "the ranks of members that are picked at random are not counted as memory",
       ("collector->rank_bytes = picks * sizeof *collector->ranks;", ""),
@@ -551,10 +547,6 @@ fault("publishers-wait-for-scripts", "server/pubsub/pubsub.c",
       "what is published waits for a busy script's end, and with it who publishes much",
       (".visit = deliver, .is_urgent = true}", ".visit = deliver}"),
       by=["test_busy.py::test_messages_come_meanwhile"])
-fault("replies-of-exec-uncounted", "server/exec/nested.c",
-      "the replies of a transaction's commands are no memory",
-      ("|| !count_reply(call->outer, reply))", ")"),
-      by=["test_memory.py::test_a_transaction_whose_replies_have_no_room_is_refused"])
 fault("scan-without-a-look", "server/commands/cmd_scan.c",
       "a walk over the keys gives nobody else a turn",
       ("if (collector->is_nested) return collector_yield(call, collector); "
@@ -565,6 +557,10 @@ fault("growing-replies-uncounted", "server/exec/request_reply.c",
       "a reply counts as memory only when it is complete",
       ("return collected_set(&request->replied, bytes);", "return true;"),
       by=["test_memory_limits.py::test_one_value_that_is_named_very_often"])
+fault("replies-of-exec-uncounted", "server/exec/long_run.c",
+      "the replies of a transaction's commands are no memory",
+      ("if (!call_may_reply(call))", "if (false)"),
+      by=["test_memory.py::test_a_transaction_whose_replies_have_no_room_is_refused"])
 fault("subscriptions-cost-for-ever", "server/pubsub/pubsub.c",
       "what a subscription takes stays counted when it has ended",
       ("session->bytes -= bytes_of(one);", ""),

@@ -164,6 +164,31 @@ def test_messages_between_replies(make_server):
         assert raw.call("ECHO", "the last") == bulk(b"the last")
 
 
+@pytest.mark.sockets("the proxy reads and writes side by side")
+def test_messages_while_it_is_set_aside(make_server):
+    """They give the connection turns, also while the device has to catch up with its input."""
+    server = make_server(**SMALL)
+    client = server.client()
+    commands, replies = filling(LONG, b"aside")
+    with server.raw() as raw, ThreadPoolExecutor() as pool:
+        raw.send(encode("HELLO", "3"))
+        raw.reply()
+        raw.send(encode("SUBSCRIBE", "news"))
+        raw.reply()
+        sending, count = pool.submit(raw.send, commands * 2), 0
+        while not sending.done() and count < 20_000:
+            count += client.publish("news", "message")
+        got, told = [], 0
+        while len(got) < 2 * LONG or told < count:
+            reply = raw.reply()
+            if reply.startswith(b">"):
+                told += 1
+            else:
+                got.append(reply)
+        assert b"".join(got) == replies * 2
+        assert sending.result() is None
+
+
 @pytest.mark.vellum
 @pytest.mark.sockets("the proxy reads and writes side by side")
 def test_the_room_comes_back(make_server):
