@@ -260,6 +260,7 @@ SERVER_SRC := \
 	server/commands/command_table.c \
 	server/commands/info.c \
 	server/commands/multi_pop.c \
+	server/commands/protection.c \
 	server/loop/conn_turn.c \
 	server/loop/listener.c \
 	server/loop/rdma_loop.c \

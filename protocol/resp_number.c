@@ -16,7 +16,7 @@
 #define DOUBLE_DIGITS_SAFE 15 /* a decimal of so many digits survives the way through a double */
 #define DOUBLE_DIGITS_MAX 17  /* a double survives the way through so many digits */
 #define DOUBLE_TENS_MAX 22    /* powers of ten up to this one are exact as doubles */
-#define DOUBLE_INTEGER_MAX 4503599627370496.0 /* 2^52 */
+#define DOUBLE_INTEGER_MAX 0x1p62 /* integers up to this one are printed in full */
 
 static const double double_tens[DOUBLE_TENS_MAX + 1] = {
     1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -291,7 +291,7 @@ size_t resp_print_double(char text[40], double value)
         return print_word(text, value < 0 ? "-inf" : "inf");
     if (value == 0)
         return print_word(text, signbit(value) ? "-0" : "0");
-    if (fabs(value) < DOUBLE_INTEGER_MAX && value == (double)(int64_t)value)
+    if (fabs(value) <= DOUBLE_INTEGER_MAX && value == (double)(int64_t)value)
         return resp_print_int64(text, (int64_t)value);
 
     char *to = text;

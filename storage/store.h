@@ -192,8 +192,7 @@ void store_await_durable(struct store *store, int change);
 /* A write or flush has failed: nothing can be committed or made durable any more. */
 bool store_has_failed(const struct store *store);
 
-/* Index and buffers leave too little memory for pages, and no key can be evicted: refuse new
- * ones. */
+/* Index and buffers leave too little memory for pages, and no key can be evicted: add none. */
 bool store_is_over_memory(const struct store *store);
 
 /* ---- requests ---- */
@@ -667,6 +666,7 @@ struct store_change {
     enum store_cause cause;
     struct store_worker *worker; /* the worker that makes it */
     uint64_t commit;             /* the same for all changes of a transaction */
+    int64_t now_ms;              /* of its request: expired items were absent for it */
     const struct store_key *key; /* KEY; with the logical database */
     /* KEY: the item before, even if expired, and the item after; NULL: absent. Large values come
      * without their bytes. */

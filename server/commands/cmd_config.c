@@ -16,6 +16,7 @@
 #include "server/config/config_rewrite.h"
 #include "server/base/glob.h"
 #include "server/commands/info.h"
+#include "server/commands/protection.h"
 #include "server/pubsub/keyspace_events.h"
 #include "server/core/commandstats.h"
 #include "server/core/process.h"
@@ -25,31 +26,50 @@
 
 /* ---- GET ---- */
 
-static bool matches_any(const struct call *call, const char *name)
+static bool is_pattern(struct resp_slice text)
 {
-    for (size_t i = 2; name != NULL && i < call->argc; i++)
-        if (glob_match(call->argv[i].data, call->argv[i].len, name, strlen(name), true))
+    for (size_t i = 0; i < text.len; i++)
+        if (strchr("*?[", text.data[i]) != NULL && text.data[i] != '\0')
             return true;
     return false;
+}
+
+/* The name as it is to be shown: as it was asked for, unless it was by a pattern. False: it was not
+ * asked for. */
+static bool find_shown(const struct call *call, const char *name, struct resp_slice *shown)
+{
+    bool is_matched = false;
+    *shown = (struct resp_slice){name, name != NULL ? strlen(name) : 0};
+    for (size_t i = 2; name != NULL && i < call->argc; i++) {
+        struct resp_slice asked = call->argv[i];
+        if (is_pattern(asked)) {
+            is_matched = is_matched || glob_match(asked.data, asked.len, name, shown->len, true);
+        } else if (asked.len == shown->len && strncasecmp(asked.data, name, asked.len) == 0) {
+            *shown = asked;
+            return true;
+        }
+    }
+    return is_matched;
 }
 
 enum store_result cmd_config_get(struct call *call)
 {
     struct config *config = &call->server->config;
     uint64_t count = 0;
+    struct resp_slice shown;
     for (size_t row = 0; row < directive_count; row++)
-        count += (uint64_t)matches_any(call, directive_table[row].name) +
-                 (uint64_t)matches_any(call, directive_table[row].alias);
+        count += (uint64_t)find_shown(call, directive_table[row].name, &shown) +
+                 (uint64_t)find_shown(call, directive_table[row].alias, &shown);
     resp_map(call->reply, count);
     for (size_t row = 0; row < directive_count && count > 0; row++) {
         const char *names[] = {directive_table[row].name, directive_table[row].alias};
         for (size_t i = 0; i < 2; i++) {
-            if (!matches_any(call, names[i]))
+            if (!find_shown(call, names[i], &shown))
                 continue;
             char *value = config_show(config, row);
             if (value == NULL)
                 return STORE_NO_MEMORY;
-            resp_bulk_string(call->reply, names[i]);
+            resp_bulk(call->reply, shown.data, shown.len);
             resp_bulk_string(call->reply, value);
             free(value);
         }
@@ -103,8 +123,12 @@ static bool find_rows(struct call *call, struct change *changes, size_t count)
         struct resp_slice name = call->argv[2 + i * 2];
         if (!find_row(call, name, &changes[i].row))
             return false;
-        if ((directive_table[changes[i].row].flags & DIRECTIVE_FIXED) != 0)
+        uint8_t flags = directive_table[changes[i].row].flags;
+        if ((flags & DIRECTIVE_FIXED) != 0)
             return refuse(call, name, "can't set immutable config");
+        if ((flags & DIRECTIVE_PROTECTED) != 0 &&
+            !protection_allows(call, CONFIG_ENABLE_PROTECTED_CONFIGS))
+            return refuse(call, name, "can't set protected config");
         if (is_repeated(call, 2 + i * 2))
             return refuse(call, name, "duplicate parameter");
     }

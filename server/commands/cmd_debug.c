@@ -15,6 +15,7 @@
 
 #include "server/commands/commands.h"
 #include "server/commands/cmd_generic.h"
+#include "server/commands/protection.h"
 #include "server/net/conn.h"
 #include "server/base/glob.h"
 #include "server/config/config_directive.h"
@@ -23,24 +24,14 @@
 #include "server/core/round_clock.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
-#include "server/net/transport.h"
 #include "server/pubsub/notify.h"
 #include "server/core/call.h"
 
 /* ---- permission ---- */
 
-static bool is_local(const struct conn *conn)
-{
-    const char *peer = conn_peer_name(conn);
-    return (conn->transport != NULL && conn->transport->is_unix) || strncmp(peer, "127.", 4) == 0 ||
-           strncmp(peer, "[::1]:", 6) == 0;
-}
-
 bool debug_is_allowed(struct call *call)
 {
-    int64_t protection = config_number(&call->server->config, CONFIG_ENABLE_DEBUG_COMMAND);
-    if (protection == CONFIG_PROTECT_YES ||
-        (protection == CONFIG_PROTECT_LOCAL && is_local(call->session->conn)))
+    if (protection_allows(call, CONFIG_ENABLE_DEBUG_COMMAND))
         return true;
     resp_error(call->reply,
                "ERR DEBUG command not allowed. If the enable-debug-command option is set to "

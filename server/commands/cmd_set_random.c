@@ -83,6 +83,7 @@ static enum store_result delete_all(struct call *call, const struct members *set
 {
     call_notify(call, NOTIFY_SET, "spop", set->key);
     call_notify(call, NOTIFY_GENERIC, "del", set->key);
+    call->hits++; /* as in Redis, which shows the whole set by a read */
     return store_delete(call->txn, set->key);
 }
 

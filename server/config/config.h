@@ -56,7 +56,8 @@ enum config_id {
     CONFIG_OOM_SCORE_ADJ,              /* number: enum config_oom_score */
     CONFIG_OOM_SCORE_ADJ_VALUES,       /* text: three numbers; the first one applies to a server */
     CONFIG_HZ,
-    CONFIG_ENABLE_DEBUG_COMMAND, /* number: enum config_protection */
+    CONFIG_ENABLE_DEBUG_COMMAND,     /* number: enum config_protection */
+    CONFIG_ENABLE_PROTECTED_CONFIGS, /* number: enum config_protection */
     CONFIG_HASH_MAX_LISTPACK_ENTRIES,
     CONFIG_HASH_MAX_LISTPACK_VALUE,
     CONFIG_LIST_MAX_LISTPACK_SIZE, /* entries; negative: -1 is 4 KB, -5 is 64 KB */

@@ -24,6 +24,7 @@ enum directive_flags {
     DIRECTIVE_FIXED = 1 << 0, /* cannot be changed at run time */
     DIRECTIVE_KEPT = 1 << 1,  /* as FIXED, but setting the present value is accepted: some tools set
                                  all directives */
+    DIRECTIVE_PROTECTED = 1 << 2, /* can be changed as enable-protected-configs allows */
 };
 
 struct directive_choice {

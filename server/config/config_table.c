@@ -153,7 +153,7 @@ const struct directive directive_table[] = {
     [CONFIG_MAXCLIENTS] = INT("maxclients", 1, UINT_MAX, "10000"),
     [CONFIG_PROTECTED_MODE] = BOOL("protected-mode", "yes"),
     [CONFIG_REQUIREPASS] = TEXT("requirepass", "", .max = CONFIG_PASSWORD_MAX),
-    [CONFIG_DIR] = TEXT("dir", "./vellum-data", KEPT),
+    [CONFIG_DIR] = TEXT("dir", "./vellum-data", .flags = DIRECTIVE_KEPT | DIRECTIVE_PROTECTED),
     [CONFIG_APPENDFSYNC] = ENUM("appendfsync", sync_names, "everysec"),
     [CONFIG_MAXMEMORY] = MEMORY("maxmemory", 0, INT64_MAX, "0"),
     [CONFIG_MAXMEMORY_CLIENTS] = {.name = "maxmemory-clients",
@@ -184,6 +184,8 @@ const struct directive directive_table[] = {
         WORDS("oom-score-adj-values", 3, 3, "0 200 800", .read_word = read_oom_score),
     [CONFIG_HZ] = INT("hz", 0, INT_MAX, "10", PROCESS),
     [CONFIG_ENABLE_DEBUG_COMMAND] = ENUM("enable-debug-command", protection_names, "no", FIXED),
+    [CONFIG_ENABLE_PROTECTED_CONFIGS] =
+        ENUM("enable-protected-configs", protection_names, "no", FIXED),
     [CONFIG_HASH_MAX_LISTPACK_ENTRIES] =
         INT("hash-max-listpack-entries", 0, INT64_MAX, "512", .alias = "hash-max-ziplist-entries"),
     [CONFIG_HASH_MAX_LISTPACK_VALUE] =
@@ -222,7 +224,7 @@ const struct directive directive_table[] = {
     BOOL("stop-writes-on-bgsave-error", "yes", RDB),
     BOOL("rdbcompression", "yes", RDB),
     BOOL("rdbchecksum", "yes", FIXED, RDB),
-    TEXT("dbfilename", "dump.rdb", RDB),
+    TEXT("dbfilename", "dump.rdb", .flags = DIRECTIVE_PROTECTED, RDB),
     BOOL("rdb-del-sync-files", "no", RDB),
     BOOL("rdb-save-incremental-fsync", "yes", RDB),
     TEXT("bgsave_cpulist", "", FIXED, RDB),
@@ -321,7 +323,6 @@ const struct directive directive_table[] = {
     TEXT("aclfile", "", FIXED, ACLS),
     INT("acllog-max-len", 0, INT64_MAX, "128", ACLS),
     ENUM("acl-pubsub-default", channel_names, "resetchannels", ACLS),
-    ENUM("enable-protected-configs", protection_names, "no", FIXED, ACLS),
     ENUM("enable-module-command", protection_names, "no", FIXED, UNUSED("there are no modules")),
 
     /* ---- memory ---- */

@@ -35,9 +35,9 @@ struct worker_loop;
 
 /* Counters are written by their worker alone (relaxed atomics) and summed up by INFO. */
 struct worker_counters {
-    _Atomic uint64_t commands, input_bytes, output_bytes, keyspace_hits, keyspace_misses,
-        protocol_errors, error_replies, expired_keys, reads, writes, query_buffer_closed,
-        output_buffer_closed, uploads, evicted_clients, cycles;
+    _Atomic uint64_t input_bytes, output_bytes, keyspace_hits, keyspace_misses, protocol_errors,
+        error_replies, reads, writes, query_buffer_closed, output_buffer_closed, uploads,
+        evicted_clients, cycles;
 };
 
 /* Adds to a counter that only this thread writes. */

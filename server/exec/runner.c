@@ -55,7 +55,6 @@ static void account(struct request *request)
     struct worker *worker = request->conn->worker;
     size_t len = call->reply->len - request->reply_start;
     const char *reply = len > 0 ? call->reply->data + request->reply_start : NULL;
-    counter_add(&worker->counters.commands, batch_length(call));
     bool is_error = len > 0 && reply[0] == '-';
     if (is_error && call->nested_calls != NULL && call->nested_calls->error_is_counted) {
         commandstats_add_failure(worker, call->command);

@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "server/pubsub/effects.h"
 #include "server/pubsub/notify.h"
@@ -30,11 +29,8 @@ struct keyspace_events {
 /* A request that overwrites an expired key first lets it expire. */
 static bool had_expired(const struct store_change *change)
 {
-    struct timespec now;
-    if (change->old == NULL || change->old->expire_ms == STORE_NO_EXPIRY)
-        return false;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return change->old->expire_ms < (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return change->old != NULL && change->old->expire_ms != STORE_NO_EXPIRY &&
+           change->old->expire_ms < change->now_ms;
 }
 
 static void send(struct keyspace_events *keyspace_events, struct publication *publication,

@@ -90,6 +90,7 @@ void change_report_key(const struct store_txn *txn, const struct store_key *key,
                                   .cause = txn->cause,
                                   .worker = txn->worker,
                                   .commit = commit,
+                                  .now_ms = txn->request->now_ms,
                                   .key = key,
                                   .old = describe(old, &items[0]),
                                   .fresh = describe(fresh, &items[1])};

@@ -73,6 +73,7 @@ void model_report(const struct store_txn *txn)
                 struct store_change change = {
                     .kind = STORE_CHANGE_KEY,
                     .commit = store->commits + 1,
+                    .now_ms = txn->request->now_ms,
                     .key = &key,
                     .old = txn->map[db] == MAP_EMPTY
                                ? NULL

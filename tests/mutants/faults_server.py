@@ -288,6 +288,10 @@ fault("pushes-within-a-reply", "server/net/conn_output.c",
       ("bool is_held = conn->is_streaming || conn->worker->apart == conn;",
        "bool is_held = conn->worker->apart == conn;"),
       by=["test_streamed_replies.py::test_pushes_do_not_come_in_between"])
+fault("expires-while-it-runs", "server/pubsub/keyspace_events.c",
+      "a key that a script refreshes counts as expired when the script is done",
+      ("change->old->expire_ms < change->now_ms;", "change->old->expire_ms < change->now_ms + 60000;"),
+      by=["test_notifications.py::test_a_key_that_a_script_keeps_has_not_expired"])
 fault("batch-has-one-error", "server/exec/runner.c",
       "of replies that a failed journal withholds, a batch's count as one",
       ("uint32_t count = request->is_streamed ? 0 : batch_length(&request->call);",

@@ -110,6 +110,22 @@ def test_errors_inside_of_scripts_count_once(server, script, errors, commands):
         assert found["cmdstat_" + name] == value
 
 
+def test_commands_are_counted_where_they_run(server):
+    """Those inside scripts and transactions, but none that was refused or only queued."""
+    with server.raw() as raw:
+        def processed():
+            return int(re.search(rb"total_commands_processed:(\d+)", raw.call("INFO", "stats"))[1])
+
+        for pipeline, commands in (([["NOSUCH"], ["GET"], ["GET", "k"]], 1),
+                                   ([["EVAL", "redis.call('GET', 'k') redis.call('GET', 'k')", "0"]], 3),
+                                   ([["MULTI"], ["GET", "k"], ["PING"], ["EXEC"]], 4),
+                                   ([["MULTI"], ["GET", "k"], ["DISCARD"]], 2)):
+            before = processed()
+            for words in pipeline:
+                raw.call(*words)
+            assert processed() - before == commands + 1, pipeline
+
+
 def test_calls_that_are_rejected_are_counted(server):
     with server.raw() as raw:
         raw.call("CONFIG", "RESETSTAT")
@@ -201,6 +217,28 @@ def test_config_set_is_all_or_nothing(server):
         assert raw.call("CONFIG", "GET", "maxclients", "timeou?") in (
             b"*4\r\n$10\r\nmaxclients\r\n$3\r\n555\r\n$7\r\ntimeout\r\n$2\r\n77\r\n",
             b"*4\r\n$7\r\ntimeout\r\n$2\r\n77\r\n$10\r\nmaxclients\r\n$3\r\n555\r\n")
+
+
+def test_config_get_names_a_directive_as_it_was_asked_for(server):
+    with server.raw() as raw:
+        for asked, names in ((["MAXMEMORY-samples"], {b"MAXMEMORY-samples"}),
+                             (["Slaveof", "RePLicaof"], {b"Slaveof", b"RePLicaof"}),
+                             (["TIME*t", "nosuch"], {b"timeout"}), ([r"time\out"], set())):
+            assert set(raw.call("CONFIG", "GET", *asked).split(b"\r\n")[2::4]) == names
+
+
+def test_protected_directives(server):
+    with server.raw() as raw:
+        for name in ("dir", "dbfilename"):
+            assert raw.call("CONFIG", "SET", name, "x") == \
+                b"-ERR CONFIG SET failed (possibly related to argument '%s') - can't set protected config\r\n" \
+                % name.encode()
+
+
+def test_protected_directives_may_be_allowed(make_server):
+    with make_server(enable_protected_configs="local").raw() as raw:
+        assert raw.call("CONFIG", "SET", "dbfilename", "x.rdb") == b"+OK\r\n"
+        assert raw.call("CONFIG", "GET", "dbfilename").endswith(b"$5\r\nx.rdb\r\n")
 
 
 def test_the_first_invalid_name_ends_config_set(server):

@@ -150,6 +150,7 @@ LOOKUPS = [  # (a command, its keyspace hits, its misses)
     ("BITFIELD k SET u8 0 1", 0, 0), ("SET k v GET", 1, 0), ("SET k v NX", 0, 0), ("GETEX y", 0, 1),
     ("LMOVE l l2 LEFT LEFT", 0, 0), ("SMOVE s s2 a", 0, 0), ("MEMORY USAGE k", 0, 0),
     ("SCAN 0 MATCH [kw]* TYPE string COUNT 100", 3, 0), ("SCAN 0 COUNT 100", 0, 0),
+    ("SPOP s2", 0, 0), ("SPOP s 5", 1, 0),
 ]
 
 
@@ -252,6 +253,27 @@ def test_what_comes_after_an_expired_key_is_told_after_it(make_watcher, connect)
             raw.call("SET", f"k{i}", "y")
             assert sorted(watcher.event() for _ in range(3)) == [
                 f"expired k{i}", f"new k{i}", f"set k{i}"]
+
+
+@pytest.mark.parametrize("change", ["'PERSIST', KEYS[1]", "'APPEND', KEYS[1], 'x'", "'EXPIRE', KEYS[1], 100"])
+def test_a_key_that_a_script_keeps_has_not_expired(make_watcher, connect, change):  # noqa: F811
+    """Within a script no time passes, even if its key would have expired meanwhile."""
+    watcher, raw = make_watcher("Ex"), connect()
+    script = f"""local value = redis.call('GET', KEYS[1])
+                 for i = 1, 3e7 do end
+                 redis.call({change})
+                 redis.call('PERSIST', KEYS[1])
+                 return value"""
+    for tries in range(100):
+        raw.call("SET", f"k{tries}", "x", "PX", 30)
+        if raw.call("EVAL", script, 1, f"k{tries}") == b"$1\r\nx\r\n":
+            break  # else the machine was so slow that it expired before
+    assert raw.call("EXISTS", f"k{tries}") == b":1\r\n"
+    raw.call("SET", "last", "x", "PX", 1)
+    told = []
+    while told[-1:] != ["expired last"]:
+        told.append(watcher.event())
+    assert f"expired k{tries}" not in told
 
 
 def test_transactions_tell_when_they_are_done(make_watcher, connect):  # noqa: F811

@@ -202,10 +202,14 @@ static void doubles_printed(void **state)
     expect_printed(-4503599627370497.0, "-4503599627370497");
     expect_printed(9007199254740992.0, "9007199254740992");
     expect_printed(123456789012345680.0, "123456789012345680");
+    expect_printed(1234567890123456789012.0, "1234567890123456800000");
     expect_printed(12345678910000000.0, "12345678910000000");
-    expect_printed(12345678900000000.0, "1.23456789e+16");
-    expect_printed(1e17, "1e+17");
-    expect_printed(1.5e17, "1.5e+17");
+    expect_printed(12345678900000000.0, "12345678900000000");
+    expect_printed(1700000000123456789.0, "1700000000123456768");
+    expect_printed(0x1p62, "4611686018427387904");
+    expect_printed(-0x1p62, "-4611686018427387904");
+    expect_printed(0x1p62 + 1024, "4611686018427389000");
+    expect_printed(5e18, "5e+18");
     expect_printed(1e21, "1e+21");
     expect_printed(-1.5e100, "-1.5e+100");
     expect_printed(1e-100, "1e-100");
