@@ -225,7 +225,8 @@ static void run_once(struct plan *plan, struct bout *bout, struct bench_row *row
     if (result == NULL)
         bench_give_up("out of memory");
     run->transport = options->transports[transport];
-    run->seed = options->seed * ROUNDS_MAX + round; /* the same for every transport */
+    /* With the same for every transport the first one would create the keys of each round. */
+    run->seed = (options->seed * ROUNDS_MAX + round) * BENCH_TRANSPORTS_MAX + transport;
     if (options->seconds == 0)
         run->requests =
             options->requests / options->rounds + (round < options->requests % options->rounds);
@@ -296,6 +297,7 @@ static void measure(struct plan *plan, const struct bench_test *test, uint64_t s
 static void measure_all(struct plan *plan)
 {
     const struct bench_options *options = &plan->options;
+    plan->row_count = 0;
     for (uint32_t i = 0; i < plan->test_count; i++)
         for (uint32_t j = 0; j < options->size_count; j++)
             if (j == 0 || bench_test_has_data(plan->tests[i]))

@@ -73,6 +73,12 @@ def test_transports_take_turns(both):
     assert both.client().strlen("key:__rand_int__") == 1024
 
 
+def test_no_transport_repeats_the_keys_of_another(both):
+    run(both, "-s", both.socket, "--transport", "tcp,unix", "--rounds", "2", "-t", "sadd", "-q",
+        "-n", "500", "-r", "1000000000")
+    assert both.client().scard("myset") > 990
+
+
 MIXES = {"ycsb-a": (0.5, 0.5), "ycsb-b": (0.95, 0.05), "ycsb-c": (1, 0), "ycsb-d": (0.95, 0.05),
          "ycsb-f": (1, 0.5)}
 
@@ -171,6 +177,25 @@ def test_what_does_not_end(server, words, has_begun):
     try:
         until(lambda: has_begun(server.client()))
         assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def resident_bytes(process):
+    with open(f"/proc/{process.pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_for_ever_takes_no_more_memory(server):
+    """Results of 500 passes would take 17 MB."""
+    process = subprocess.Popen([BENCHMARK, "-p", str(server.port), "-l", "-n", "1", "-c", "1",
+                                "-q", "-t", "set"], stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: calls(server, "set")[0] > 20)
+        before = resident_bytes(process)
+        until(lambda: calls(server, "set")[0] > 520)
+        assert resident_bytes(process) - before < 4 << 20
     finally:
         process.kill()
         process.wait()
