@@ -16,7 +16,8 @@
 #define PAIR " key:" NUMBER " " DATA
 
 static const char FILL_KEYS[] = BENCH_UPDATE;
-static const char FILL_LIST[] = "RPUSH mylist " DATA;
+static const char FILL_HEAD[] = "LPUSH mylist " DATA;
+static const char FILL_TAIL[] = "RPUSH mylist " DATA;
 
 static const struct bench_test TESTS[] = {
     {"ping_inline", "PING_INLINE", "PING", NULL, BENCH_NOTHING, true, {0}},
@@ -26,12 +27,12 @@ static const struct bench_test TESTS[] = {
     {"incr", "INCR", "INCR counter:" NUMBER, NULL, BENCH_NOTHING, true, {0}},
     {"lpush", "LPUSH", "LPUSH mylist " DATA, NULL, BENCH_NOTHING, true, {0}},
     {"rpush", "RPUSH", "RPUSH mylist " DATA, NULL, BENCH_NOTHING, true, {0}},
-    {"lpop", "LPOP", "LPOP mylist", FILL_LIST, BENCH_EVERY_REQUEST, true, {0}},
-    {"rpop", "RPOP", "RPOP mylist", FILL_LIST, BENCH_EVERY_REQUEST, true, {0}},
+    {"lpop", "LPOP", "LPOP mylist", FILL_HEAD, BENCH_EVERY_REQUEST, true, {0}},
+    {"rpop", "RPOP", "RPOP mylist", FILL_TAIL, BENCH_EVERY_REQUEST, true, {0}},
     {"sadd", "SADD", "SADD myset element:" NUMBER, NULL, BENCH_NOTHING, true, {0}},
     {"hset", "HSET", "HSET myhash element:" NUMBER " " DATA, NULL, BENCH_NOTHING, true, {0}},
     {"spop", "SPOP", "SPOP myset", "SADD myset element:" NUMBER, BENCH_EVERY_REQUEST, true, {0}},
-    {"zadd", "ZADD", "ZADD myzset 0 element:" NUMBER, NULL, BENCH_NOTHING, true, {0}},
+    {"zadd", "ZADD", "ZADD myzset " NUMBER " element:" NUMBER, NULL, BENCH_NOTHING, true, {0}},
     {"zpopmin",
      "ZPOPMIN",
      "ZPOPMIN myzset",
@@ -42,28 +43,28 @@ static const struct bench_test TESTS[] = {
     {"lrange_100",
      "LRANGE_100 (first 100 elements)",
      "LRANGE mylist 0 99",
-     FILL_LIST,
+     FILL_HEAD,
      BENCH_LONG_LIST,
      true,
      {0}},
     {"lrange_300",
      "LRANGE_300 (first 300 elements)",
      "LRANGE mylist 0 299",
-     FILL_LIST,
+     FILL_HEAD,
      BENCH_LONG_LIST,
      true,
      {0}},
     {"lrange_500",
      "LRANGE_500 (first 500 elements)",
      "LRANGE mylist 0 499",
-     FILL_LIST,
+     FILL_HEAD,
      BENCH_LONG_LIST,
      true,
      {0}},
     {"lrange_600",
      "LRANGE_600 (first 600 elements)",
      "LRANGE mylist 0 599",
-     FILL_LIST,
+     FILL_HEAD,
      BENCH_LONG_LIST,
      true,
      {0}},
@@ -214,7 +215,8 @@ void bench_command_make(struct bench_command *command, const char *text, uint64_
     if (copy == NULL)
         bench_give_up("out of memory");
     for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-        words[count++] = word;
+        /* A score: without random numbers, 0. */
+        words[count++] = !has_numbers && strcmp(word, NUMBER) == 0 ? "0" : word;
     bench_command_make_argv(command, count, words, size, has_numbers);
     free(copy);
 }

@@ -20,7 +20,7 @@ enum bench_need {
     BENCH_NOTHING,
     BENCH_EVERY_KEY,     /* `fill` for each key of the key space */
     BENCH_EVERY_REQUEST, /* `fill` for as many as will be made */
-    BENCH_LONG_LIST,     /* `fill` as often as the longest LRANGE reads */
+    BENCH_LONG_LIST,     /* `fill` as often as the longest LRANGE reads: of this size */
 };
 
 struct bench_test {

@@ -93,22 +93,11 @@ static void fill(struct plan *plan, struct bout *bout, const char *command, uint
     free(result);
 }
 
-static uint64_t list_length(struct plan *plan)
-{
-    redisReply *reply = vellum_command(plan->control, "LLEN mylist");
-    if (reply == NULL || reply->type != REDIS_REPLY_INTEGER)
-        bench_give_up("LLEN mylist: %s", reply != NULL ? reply->str : vellum_error(plan->control));
-    uint64_t length = (uint64_t)reply->integer;
-    freeReplyObject(reply);
-    return length;
-}
-
 static void prepare(struct plan *plan, struct bout *bout)
 {
     const struct bench_options *options = &plan->options;
     const struct bench_test *test = bout->test;
     bool has_numbers = options->keys > 0 || bench_test_is_mix(test);
-    uint64_t there;
     switch (test->need) {
     case BENCH_NOTHING:
         break;
@@ -119,9 +108,7 @@ static void prepare(struct plan *plan, struct bout *bout)
         fill(plan, bout, test->fill, options->requests * options->transport_count, true);
         break;
     case BENCH_LONG_LIST:
-        there = list_length(plan);
-        if (there < BENCH_LONG_LIST_LENGTH)
-            fill(plan, bout, test->fill, BENCH_LONG_LIST_LENGTH - there, false);
+        fill(plan, bout, test->fill, BENCH_LONG_LIST_LENGTH, false);
         break;
     }
 }

@@ -79,6 +79,23 @@ def test_no_transport_repeats_the_keys_of_another(both):
     assert both.client().scard("myset") > 990
 
 
+def test_lists_are_read_and_popped_in_the_size_of_the_row(server):
+    client = server.client()
+    client.rpush("mylist", *["older"] * 700)
+    rows(server, "-t", "lpop,rpop", "-n", "40", "-d", "8,9")
+    assert client.lrange("mylist", 0, -1) == [b"older"] * 700
+    rows(server, "-t", "lrange_100,lrange_600", "-n", "1", "-d", "8,9")
+    assert {len(element) for element in client.lrange("mylist", 0, 599)} == {9}
+
+
+def test_scores_are_random_with_r(server):
+    client = server.client()
+    rows(server, "-t", "zadd", "-n", "50")
+    assert client.zrange("myzset", 0, -1, withscores=True) == [(b"element:__rand_int__", 0)]
+    rows(server, "-t", "zadd", "-n", "50", "-r", "1000000")
+    assert len({score for _, score in client.zrange("myzset", 0, -1, withscores=True)}) > 40
+
+
 MIXES = {"ycsb-a": (0.5, 0.5), "ycsb-b": (0.95, 0.05), "ycsb-c": (1, 0), "ycsb-d": (0.95, 0.05),
          "ycsb-f": (1, 0.5)}
 
