@@ -40,7 +40,8 @@ static const char USAGE[] =
     "  -c N               connections (50)\n"
     "  --threads N        that share them (1)\n"
     "  -n N               requests of each test by each transport (100000)\n"
-    "  --seconds S        instead of -n: how long each test takes by each transport\n"
+    "  --seconds S        how long each test takes by each transport; -n then says only how much is\n"
+    "                     put there for LPOP and the like\n"
     "  -d BYTES[,...]     size of values, 8kb and 1mb too; several: one after the other (3)\n"
     "  -P N               pipeline: requests under way per connection (1)\n"
     "  -r N               key space: keys are random, of so many; else there is one\n"
@@ -167,11 +168,8 @@ static void check_plot(const char *file)
         unlink(file);
 }
 
-/* Number of requests; 0 if -n was not given. */
 static void check_load(struct bench_options *options)
 {
-    if (options->requests > 0 && options->seconds > 0)
-        bench_give_up("either -n or --seconds");
     if (options->requests == 0)
         options->requests = USUAL_REQUESTS;
     if (options->rounds == 0)

@@ -29,7 +29,7 @@ struct bench_options {
     uint32_t port, database;
     uint32_t clients, threads, pipeline, rounds, spin_us;
     uint64_t requests; /* of each transport in each test, over all rounds */
-    double seconds;    /* instead of requests; 0: none */
+    double seconds;    /* runs last so long, and requests are only for the fill; 0: none */
     double rate;       /* requests per second, open loop; 0: closed loop */
     uint64_t keys;     /* of the key space; 0: not given */
     uint64_t seed;

@@ -136,6 +136,11 @@ def test_open_loop_keeps_its_rate(server):
     assert row["rate"] == 200 and row["ops_per_second"] < 230
 
 
+def test_requests_beside_seconds_are_what_is_filled(server):
+    [row] = rows(server, "-c", "2", "-n", "500", "--seconds", "0.2", "--rate", "100", "-t", "lpop")
+    assert row["operations"] == 21 and server.client().llen("mylist") == 500 - 21
+
+
 def test_backlog_is_seen_in_open_loop(make_server):
     """Each request takes 20 ms, one is due every 10 ms: the last has waited for all before it."""
     server = make_server(enable_debug_command="yes")
@@ -260,7 +265,6 @@ def test_what_it_cannot_do_it_says(server):
                         (["--transport", "unix", "-s", "/nowhere"], "by unix: No such file"),
                         (["--transport", "tcp,unix,tcp"], "--transport names tcp twice"),
                         (["-t", ""], "-t wants a test"),
-                        (["--seconds", "1", "-n", "5"], "either -n or --seconds"),
                         (["--json", "-q", "--csv"], "either --csv or --json"),
                         (["--user", "somebody"], "--user wants a password"),
                         (["--plot", "/nowhere/plot.png"], "cannot be written to /nowhere/plot.png"),
