@@ -35,6 +35,13 @@ class Failure(Exception):
     """A program under test did what it must not: hung, ended, or said it has failed."""
 
 
+def exit_on_signals():
+    """So that what was started is ended. Under nohup SIGHUP stays ignored."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: sys.exit(1))
+
+
 class Place:
     """A directory for one benchmark, with copies of the programs: a build meanwhile changes
     nothing. Ends what was started in it, and removes it."""
@@ -71,21 +78,18 @@ class Place:
         try:
             out, errors = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
             raise Failure(f"{os.path.basename(command[0])} did not end in {limit_s} s") from None
-        finally:
-            self.forget(process)
+        self.forget(process)
         if process.returncode != 0:
             raise Failure(f"{' '.join(command)}: {(errors or out).strip()}")
         return out
 
     def __enter__(self):
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        exit_on_signals()
         return self
 
     def __exit__(self, kind, error, trace):
-        for process in self.running:
+        for process in list(self.running):  # threads still forget theirs
             process.kill()
             process.wait()
         shutil.rmtree(self.path, ignore_errors=True)

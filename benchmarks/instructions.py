@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+from bench import exit_on_signals
+
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KEYS = 1000
 FEW, MANY = 4_000, 24_000
@@ -136,6 +138,7 @@ def main():
     parser.add_argument("--beside", help="another build, to compare with")
     parser.add_argument("--only", default=",".join(COMMANDS))
     options = parser.parse_args()
+    exit_on_signals()
     os.makedirs(os.path.join(TOP, "build"), exist_ok=True)
     print(f"{'command':8} {'pipeline':>8} {'instructions':>13}"
           + (f" {'beside':>9} {'ratio':>6}" if options.beside else ""), flush=True)

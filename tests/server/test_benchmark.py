@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -221,6 +223,35 @@ def test_for_ever_takes_no_more_memory(server):
     finally:
         process.kill()
         process.wait()
+
+
+PLACE = """
+import sys
+sys.path.insert(0, "benchmarks")
+from bench import Place
+with Place(sys.argv[1]) as place:
+    place.run(["sh", "-c", "echo $$ > " + place.path + "/pid; exec sleep 60"], 60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_script_leaves_nothing(tmp_path, number):
+    (tmp_path / "bin").mkdir()
+    for name in ("vellum-server", "bench-load", "bench-engine"):
+        (tmp_path / "bin" / name).touch()
+    script = subprocess.Popen([sys.executable, "-c", PLACE, str(tmp_path)], cwd=harness.TOP,
+                              stderr=subprocess.DEVNULL)
+    try:
+        pid = tmp_path / f"bench-{script.pid}" / "pid"
+        until(lambda: pid.exists() and pid.read_text())
+        started = int(pid.read_text())
+        script.send_signal(number)
+        script.wait(30)
+        assert not os.path.exists(f"/proc/{started}")
+        assert list(tmp_path.iterdir()) == [tmp_path / "bin"]
+    finally:
+        script.kill()
+        script.wait()
 
 
 def test_forms_of_the_report(both):
