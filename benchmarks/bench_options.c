@@ -73,6 +73,8 @@ static const char USAGE[] =
 void bench_give_up(const char *format, ...)
 {
     va_list arguments;
+    /* For good: of several threads one ends the program. */
+    flockfile(stderr);
     fputs("vellum-benchmark: ", stderr);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);

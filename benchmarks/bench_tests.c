@@ -140,6 +140,14 @@ bool bench_test_has_data(const struct bench_test *test)
            (test->fill != NULL && strstr(test->fill, DATA) != NULL);
 }
 
+bool bench_words_have_data(int count, const char *const *words)
+{
+    for (int i = 1; i < count; i++)
+        if (strcmp(words[i], DATA) == 0)
+            return true;
+    return false;
+}
+
 /* ---- commands ---- */
 
 static char *add(char *to, const char *bytes, size_t length)

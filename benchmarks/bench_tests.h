@@ -45,6 +45,7 @@ bool bench_test_is_called(const struct bench_test *test, const char *name, size_
 bool bench_test_is_mix(const struct bench_test *test);
 bool bench_test_is_inline(const struct bench_test *test);
 bool bench_test_has_data(const struct bench_test *test); /* the size of values matters */
+bool bench_words_have_data(int count, const char *const *words);
 
 #define BENCH_PLACES_MAX 64
 

@@ -52,7 +52,7 @@ static void choose_tests(struct plan *plan)
     const char *at = plan->options.tests;
     for (size_t i = 0; at == NULL && bench_test_at(i) != NULL; i++)
         if (bench_test_at(i)->is_usual)
-            plan->tests[plan->test_count++] = bench_test_at(i);
+            add_test(plan, bench_test_at(i));
     while (at != NULL && *at != '\0') {
         size_t length = strcspn(at, ",");
         size_t before = plan->test_count;
@@ -262,6 +262,13 @@ static struct bench_row *add_rows(struct plan *plan, const struct bout *bout, co
     return rows;
 }
 
+/* The size of values matters. test NULL: the user's own command. */
+static bool has_data(const struct bench_options *options, const struct bench_test *test)
+{
+    return test != NULL ? bench_test_has_data(test)
+                        : bench_words_have_data(options->word_count, options->words);
+}
+
 static void measure(struct plan *plan, const struct bench_test *test, uint64_t size)
 {
     const struct bench_options *options = &plan->options;
@@ -270,7 +277,7 @@ static void measure(struct plan *plan, const struct bench_test *test, uint64_t s
     if (test != NULL)
         prepare(plan, &bout);
     struct bench_row *rows = add_rows(plan, &bout, test != NULL ? test->title : options->words[0],
-                                      test != NULL && bench_test_has_data(test));
+                                      has_data(options, test));
     for (uint32_t round = 0; round < options->rounds; round++)
         for (uint32_t i = 0; i < options->transport_count; i++)
             run_once(plan, &bout, rows, round, (round + i) % options->transport_count);
@@ -281,16 +288,21 @@ static void measure(struct plan *plan, const struct bench_test *test, uint64_t s
     free_bout(&bout);
 }
 
+static void measure_sizes(struct plan *plan, const struct bench_test *test)
+{
+    const struct bench_options *options = &plan->options;
+    for (uint32_t i = 0; i < (has_data(options, test) ? options->size_count : 1); i++)
+        measure(plan, test, options->sizes[i]);
+}
+
 static void measure_all(struct plan *plan)
 {
     const struct bench_options *options = &plan->options;
     plan->row_count = 0;
     for (uint32_t i = 0; i < plan->test_count; i++)
-        for (uint32_t j = 0; j < options->size_count; j++)
-            if (j == 0 || bench_test_has_data(plan->tests[i]))
-                measure(plan, plan->tests[i], options->sizes[j]);
-    for (uint32_t j = 0; options->word_count > 0 && j < options->size_count; j++)
-        measure(plan, NULL, options->sizes[j]);
+        measure_sizes(plan, plan->tests[i]);
+    if (options->word_count > 0)
+        measure_sizes(plan, NULL);
 }
 
 /* Opens idle connections by every transport, until interrupted. */

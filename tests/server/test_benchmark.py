@@ -161,6 +161,19 @@ def test_a_command_of_ones_own(server):
     assert client.strlen(keys[0]) == 7 and client.ttl(keys[0]) > 0
 
 
+def test_a_command_of_ones_own_in_several_sizes(server):
+    def sizes(*words):
+        return [row["value_bytes"] for row in rows(server, "-n", "10", "-d", "8,9", *words)]
+    assert sizes("set", "key", "__data__") == [8, 9]
+    assert sizes("get", "key") == [0]
+
+
+def test_threads_give_up_once(server):
+    for _ in range(30):
+        said = run(server, "--threads", "16", "nonsense", status=1).stderr
+        assert said.count("vellum-benchmark:") == 1, said
+
+
 def test_a_word_from_the_standard_input(server):
     subprocess.run([BENCHMARK, "-p", str(server.port), "-q", "-n", "3", "-c", "1", "-x", "lpush",
                     "piped"], input="a long\nword", text=True, check=True, capture_output=True,
