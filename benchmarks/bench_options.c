@@ -15,6 +15,7 @@
 #define USUAL_REQUESTS 100000
 #define USUAL_SPIN_US 50
 #define ROUNDS_OF_SEVERAL 5
+#define POSITIVE_MIN 1e-6
 
 static const struct bench_transport TRANSPORTS[] = {
     {.name = "tcp"},
@@ -40,7 +41,8 @@ static const char USAGE[] =
     "  -c N               connections (50)\n"
     "  --threads N        that share them (1)\n"
     "  -n N               requests of each test by each transport (100000)\n"
-    "  --seconds S        how long each test takes by each transport; -n then says only how much is\n"
+    "  --seconds S        how long each test takes by each transport; -n then says only how much "
+    "is\n"
     "                     put there for LPOP and the like\n"
     "  -d BYTES[,...]     size of values, 8kb and 1mb too; several: one after the other (3)\n"
     "  -P N               pipeline: requests under way per connection (1)\n"
@@ -93,12 +95,12 @@ static uint64_t number(const char *text, uint64_t min, uint64_t max)
     return value;
 }
 
-static double positive(const char *text)
+static double positive(const char *text, double max)
 {
     char *end;
     double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value > 0) || value > 1e12)
-        bench_give_up("'%s' is not a number above 0", text);
+    if (end == text || *end != '\0' || !(value >= POSITIVE_MIN && value <= max))
+        bench_give_up("'%s' is not a number from %g to %g", text, POSITIVE_MIN, max);
     return value;
 }
 
@@ -328,7 +330,7 @@ static bool take_load(struct bench_options *o, int option, char *value)
         o->requests = number(value, 1, 1ull << 40);
         return true;
     case SECONDS:
-        o->seconds = positive(value);
+        o->seconds = positive(value, 1e6);
         return true;
     case 'd':
         parse_sizes(o, value);
@@ -349,7 +351,7 @@ static bool take_load(struct bench_options *o, int option, char *value)
         o->only_waits = true;
         return true;
     case RATE:
-        o->rate = positive(value);
+        o->rate = positive(value, 1e9);
         return true;
     case ROUNDS:
         o->rounds = (uint32_t)number(value, 1, 1000);

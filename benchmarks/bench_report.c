@@ -64,7 +64,7 @@ static void print_head(const struct bench_options *options, const struct bench_r
         printf("  %llu records\n", U(row->records));
     printf("  pipeline: %u\n  threads: %u\n", options->pipeline, options->threads);
     if (options->rate > 0)
-        printf("  open loop: %.0f requests per second due; latency from when each was due\n",
+        printf("  open loop: %.10g requests per second due; latency from when each was due\n",
                options->rate);
     if (options->rounds > 1)
         printf("  %u rounds%s; throughput is their median\n", options->rounds,
@@ -135,7 +135,7 @@ static void print_csv(const struct bench_options *options, const struct bench_ro
     printf("\"%s\",\"%.2f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",", row->test,
            row->rate, average_ms(row), least_ms(row), percentile_ms(row, 50),
            percentile_ms(row, 95), percentile_ms(row, 99), ms(row->result.latencies.max_ns));
-    printf("\"%s\",\"%llu\",\"%u\",\"%u\",\"%.0f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%s\",\"%llu\","
+    printf("\"%s\",\"%llu\",\"%u\",\"%u\",\"%.10g\",\"%.3f\",\"%.3f\",\"%.3f\",\"%s\",\"%llu\","
            "\"%llu\",\"%llu\",\"%llu\",\"%llu\"\n",
            row->transport, U(row->size), options->clients, options->pipeline, options->rate,
            percentile_ms(row, 99.9), client_us(row), server_us(row), copied,
@@ -149,7 +149,7 @@ static void print_json(const struct bench_options *options, const struct bench_r
     print_copied(copied, row, "null");
     printf("{\"name\": \"%s\", \"test\": \"%s\", \"transport\": \"%s\", \"value_bytes\": %llu, "
            "\"clients\": %u, "
-           "\"pipeline\": %u, \"threads\": %u, \"rounds\": %u, \"rate\": %.0f, ",
+           "\"pipeline\": %u, \"threads\": %u, \"rounds\": %u, \"rate\": %.10g, ",
            row->name, row->test, row->transport, U(row->size), options->clients, options->pipeline,
            options->threads, options->rounds, options->rate);
     printf("\"operations\": %llu, \"seconds\": %.6f, \"ops_per_second\": %.2f, \"avg_ms\": %.4f, "

@@ -54,6 +54,7 @@ struct thread {
     uint64_t number; /* counted up */
     uint64_t left, busy, begun;
     int64_t start_ns, deadline_ns, moved_ns;
+    int64_t offset_ns; /* open loop: threads take turns */
     double interval_ns;
     struct bench_result result;
 };
@@ -327,7 +328,8 @@ static void *work(void *argument)
     const struct bench_run *run = thread->run;
     int64_t spin_ns = run->transport->is_rdma ? (int64_t)run->options->spin_us * 1000 : 0;
     prctl(PR_SET_TIMERSLACK, 1000ul);
-    thread->start_ns = thread->moved_ns = bench_now_ns();
+    thread->moved_ns = bench_now_ns();
+    thread->start_ns = thread->moved_ns + thread->offset_ns;
     if (run->seconds > 0 && run->rate == 0)
         thread->deadline_ns = thread->start_ns + (int64_t)(run->seconds * 1e9);
     for (uint32_t i = 0; i < thread->client_count && run->rate == 0; i++) {
@@ -410,8 +412,10 @@ static void make_thread(struct thread *thread, const struct bench_run *run, uint
         bench_give_up("out of memory or descriptors");
     thread->left = requests == UINT64_MAX ? requests : share(requests, run->threads, index);
     thread->deadline_ns = INT64_MAX;
-    if (run->rate > 0)
+    if (run->rate > 0) {
         thread->interval_ns = 1e9 * run->threads / run->rate;
+        thread->offset_ns = (int64_t)(1e9 * index / run->rate);
+    }
     keys_init(&thread->keys, run->keys, run->mix != NULL, run->seed * BENCH_THREADS_MAX + index);
     if (run->mix == NULL) {
         bench_command_copy(&thread->command, &run->command);

@@ -143,6 +143,25 @@ def test_requests_beside_seconds_are_what_is_filled(server):
     assert row["operations"] == 21 and server.client().llen("mylist") == 500 - 21
 
 
+def test_threads_share_the_even_intervals(server):
+    """By MONITOR: one ECHO each 50 ms, where two threads begin at the same time."""
+    with server.client().monitor() as monitor:
+        run(server, "-q", "-c", "2", "--threads", "2", "-n", "20", "--rate", "20", "echo", "due")
+        times = []
+        while len(times) < 20:
+            event = monitor.next_command()
+            if event["command"] == "echo due":
+                times.append(event["time"])
+    gaps = sorted(b - a for a, b in zip(times, times[1:]))
+    assert gaps[5] > 0.02, gaps
+
+
+def test_a_rate_below_one(server):
+    [row] = rows(server, "-c", "1", "-n", "1", "--rate", "0.4", "-t", "ping_mbulk")
+    assert row["rate"] == 0.4
+    assert ",\"0.4\"," in run(server, "-c", "1", "-n", "1", "--rate", "0.4", "-t", "ping_mbulk", "--csv").stdout
+
+
 def test_backlog_is_seen_in_open_loop(make_server):
     """Each request takes 20 ms, one is due every 10 ms: the last has waited for all before it."""
     server = make_server(enable_debug_command="yes")
@@ -309,6 +328,9 @@ def test_what_it_cannot_do_it_says(server):
                         (["--transport", "unix", "-s", "/nowhere"], "by unix: No such file"),
                         (["--transport", "tcp,unix,tcp"], "--transport names tcp twice"),
                         (["-t", ""], "-t wants a test"),
+                        (["--seconds", "1e9"], "'1e9' is not a number from 1e-06 to 1e+06"),
+                        (["--rate", "1e10"], "'1e10' is not a number from"),
+                        (["--rate", "0"], "'0' is not a number from"),
                         (["--json", "-q", "--csv"], "either --csv or --json"),
                         (["--user", "somebody"], "--user wants a password"),
                         (["--plot", "/nowhere/plot.png"], "cannot be written to /nowhere/plot.png"),
