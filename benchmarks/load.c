@@ -158,7 +158,7 @@ static uint32_t take_line(struct load *load, struct conn *conn)
         conn->elements += (uint64_t)length - (conn->elements > 0);
         return 0;
     }
-    load->absent += line[0] == '$';
+    load->absent += line[0] == '$' || line[0] == '*';
     if (line[0] == '-' && load->errors++ == 0)
         memcpy(load->first_error, line, sizeof load->first_error);
     return end_value(conn);

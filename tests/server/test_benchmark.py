@@ -14,6 +14,7 @@ import pytest
 import harness
 
 BENCHMARK = os.path.join(harness.TOP, "build", "bin", "vellum-benchmark")
+LOAD = os.path.join(harness.TOP, "build", "bin", "bench-load")
 pytestmark = [
     pytest.mark.skipif(not os.path.exists(BENCHMARK), reason="built only with libibverbs"),
     pytest.mark.slow, pytest.mark.vellum]
@@ -284,6 +285,17 @@ def test_an_interrupted_script_leaves_nothing(tmp_path, number):
     finally:
         script.kill()
         script.wait()
+
+
+@pytest.mark.skipif(not os.path.exists(LOAD), reason="built only by make bench-tools")
+def test_the_load_generator_tells_what_was_not_there(server):
+    server.client().rpush("list", "one")
+    for words, absent in (("GET nothing", 7), ("LRANGE nothing 0 -1", 7), ("BLPOP nothing 0.001", 7),
+                          ("LRANGE list 0 -1", 0)):
+        out = subprocess.run([LOAD, "--port", str(server.port), "--connections", "1", "--ops", "7",
+                              "--command", words], capture_output=True, text=True, check=True,
+                             timeout=60).stdout
+        assert "ops=7 " in out and f" absent={absent} " in out, out
 
 
 def test_forms_of_the_report(both):
