@@ -1,5 +1,6 @@
 #include "benchmarks/bench_options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -31,7 +32,7 @@ static const char USAGE[] =
     "\n"
     "Measures a server that speaks the Redis protocol, by several transports side by side.\n"
     "\n"
-    "  -u URI             the server: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]\n"
+    "  -u URI             the server: redis://[[USER]:PASSWORD@][HOST][:PORT][/DATABASE]\n"
     "  -h HOST            its name or address (127.0.0.1)\n"
     "  -p PORT            its port (6379)\n"
     "  -s PATH            its Unix socket\n"
@@ -41,9 +42,8 @@ static const char USAGE[] =
     "  -c N               connections (50)\n"
     "  --threads N        that share them (1)\n"
     "  -n N               requests of each test by each transport (100000)\n"
-    "  --seconds S        how long each test takes by each transport; -n then says only how much "
-    "is\n"
-    "                     put there for LPOP and the like\n"
+    "  --seconds S        how long each test takes by each transport; what LPOP and the like take\n"
+    "                     is there for -n requests\n"
     "  -d BYTES[,...]     size of values, 8kb and 1mb too; several: one after the other (3)\n"
     "  -P N               pipeline: requests under way per connection (1)\n"
     "  -r N               key space: keys are random, of so many; else there is one\n"
@@ -95,6 +95,13 @@ static uint64_t number(const char *text, uint64_t min, uint64_t max)
     return value;
 }
 
+/* 0 stands for 1, as in redis-benchmark. */
+static uint64_t number_above_0(const char *text, uint64_t max)
+{
+    uint64_t value = number(text, 0, max);
+    return value > 0 ? value : 1;
+}
+
 static double positive(const char *text, double max)
 {
     char *end;
@@ -116,7 +123,7 @@ static uint64_t size_of(const char *text)
     else if (*end != '\0')
         bench_give_up("'%s' is not a size, as 8, 4kb, 1mb", text);
     snprintf(digits, sizeof digits, "%.*s", (int)(end - text), text);
-    return unit * number(digits, 1, VALUE_MAX / unit);
+    return unit * number_above_0(digits, VALUE_MAX / unit);
 }
 
 static void parse_sizes(struct bench_options *options, char *text)
@@ -195,8 +202,6 @@ static void check(struct bench_options *options)
     if (options->user != NULL && options->password == NULL)
         bench_give_up("--user wants a password: -a, or VELLUM_PASSWORD");
     check_load(options);
-    if (options->word_count > 0 && options->tests != NULL)
-        bench_give_up("either -t or a command");
     if (options->repeats && (options->format == BENCH_JSON || options->plot != NULL))
         bench_give_up("neither JSON nor a plot comes to an end with -l");
     if (options->plot != NULL)
@@ -238,8 +243,26 @@ static const struct option LONG[] = {{"seconds", required_argument, NULL, SECOND
                                      {"version", no_argument, NULL, VERSION},
                                      {NULL, 0, NULL, 0}};
 
-/* redis://user:password@host:port/database; all but the host may be missing, which stands in
- * brackets if it has colons. */
+/* Decodes %XX where it stands. */
+static char *decode(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at != '\0'; at++) {
+        unsigned byte = (unsigned char)*at;
+        if (byte == '%') {
+            if (!isxdigit((unsigned char)at[1]) || !isxdigit((unsigned char)at[2]) ||
+                sscanf(at + 1, "%2x", &byte) != 1 || byte == 0)
+                bench_give_up("a URI's %% has two hexadecimal digits behind it, not 00");
+            at += 2;
+        }
+        *to++ = (char)byte;
+    }
+    *to = '\0';
+    return text;
+}
+
+/* redis://user:password@host:port/database; all may be missing. The host stands in brackets if it
+ * has colons. */
 static void take_uri(struct bench_options *o, char *uri)
 {
     static const char scheme[] = "redis://";
@@ -252,8 +275,8 @@ static void take_uri(struct bench_options *o, char *uri)
         if (colon == NULL || colon > at)
             bench_give_up("a URI's user and password are USER:PASSWORD");
         *colon = '\0';
-        o->user = *host != '\0' ? host : NULL;
-        o->password = colon + 1;
+        o->user = *host != '\0' ? decode(host) : NULL;
+        o->password = decode(colon + 1);
         host = at + 1;
     }
     char *end = host;
@@ -274,7 +297,8 @@ static void take_uri(struct bench_options *o, char *uri)
         *colon = '\0';
         o->port = (uint32_t)number(colon + 1, 1, 65535);
     }
-    o->host = host;
+    if (*host != '\0')
+        o->host = host;
 }
 
 /* Options about the connection. False: not one of these. */
@@ -324,7 +348,7 @@ static bool take_load(struct bench_options *o, int option, char *value)
         o->clients = (uint32_t)number(value, 1, BENCH_CLIENTS_MAX);
         return true;
     case THREADS:
-        o->threads = (uint32_t)number(value, 1, BENCH_THREADS_MAX);
+        o->threads = (uint32_t)number_above_0(value, BENCH_THREADS_MAX);
         return true;
     case 'n':
         o->requests = number(value, 1, 1ull << 40);
@@ -336,10 +360,10 @@ static bool take_load(struct bench_options *o, int option, char *value)
         parse_sizes(o, value);
         return true;
     case 'P':
-        o->pipeline = (uint32_t)number(value, 1, 100000);
+        o->pipeline = (uint32_t)number_above_0(value, 100000);
         return true;
     case 'r':
-        o->keys = number(value, 1, 1000000000000);
+        o->keys = number_above_0(value, 1000000000000);
         return true;
     case 't':
         o->tests = value;
@@ -349,6 +373,9 @@ static bool take_load(struct bench_options *o, int option, char *value)
         return true;
     case 'I':
         o->only_waits = true;
+        return true;
+    case 'e':
+        fputs("-e has no effect: the first error ends the program.\n", stderr);
         return true;
     case RATE:
         o->rate = positive(value, 1e9);
@@ -422,7 +449,7 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, i
     bool is_piped = false;
     *status = EXIT_SUCCESS;
     /* "+": stop at the first non-option, as a command's words may look like options. */
-    while ((option = getopt_long(argc, argv, "+h:p:s:a:u:c:n:d:P:r:t:qlIxv", LONG, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+h:p:s:a:u:c:n:d:P:r:t:qleIxv", LONG, NULL)) != -1) {
         if (option == HELP || option == VERSION || option == 'v') {
             fputs(option == HELP ? USAGE : "vellum-benchmark " VELLUM_VERSION "\n", stdout);
             return false;

@@ -194,6 +194,14 @@ def test_threads_give_up_once(server):
         assert said.count("vellum-benchmark:") == 1, said
 
 
+def test_what_redis_benchmark_takes_too(server):
+    done = run(server, "-e", "-n", "10", "-r", "0", "-d", "0", "-P", "0", "--threads", "0", "-t", "ping",
+               "set", "own:__rand_int__", "__data__")
+    assert "-e has no effect" in done.stderr
+    client = server.client()
+    assert client.keys() == [b"own:000000000000"] and client.strlen("own:000000000000") == 1
+
+
 def test_a_word_from_the_standard_input(server):
     subprocess.run([BENCHMARK, "-p", str(server.port), "-q", "-n", "3", "-c", "1", "-x", "lpush",
                     "piped"], input="a long\nword", text=True, check=True, capture_output=True,
@@ -208,10 +216,16 @@ def test_a_server_by_its_uri(make_server):
         done = subprocess.run([BENCHMARK, "-u", uri, "-q", "-n", "100", "-t", "set,lrange_100"],
                               capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and done.stderr == ""
-    keys = server.client(password="secret", db=3).keys()
-    assert sorted(keys) == [b"key:__rand_int__", b"mylist"]
+    client = server.client(password="secret", db=3)
+    assert sorted(client.keys()) == [b"key:__rand_int__", b"mylist"]
+    client.config_set("requirepass", "c:@%d")
+    uri = f"redis://%64efault:c%3a%40%25d@:{server.port}"
+    done = subprocess.run([BENCHMARK, "-u", uri, "-q", "-n", "10", "-t", "set"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == ""
     for wrong in ("http://127.0.0.1", "redis://secret@127.0.0.1", "redis://127.0.0.1:0", "redis://[::1",
-                  f"redis://:secret@[127.0.0.1]x:{server.port}"):
+                  f"redis://:secret@[127.0.0.1]x:{server.port}",
+                  f"redis://default:secr%6@127.0.0.1:{server.port}"):
         done = subprocess.run([BENCHMARK, "-u", wrong, "-n", "10", "-t", "set"],
                               capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and done.stdout == ""
