@@ -268,7 +268,8 @@ class Engine:
 
 
 def fio(place, limit_s=900, **settings):
-    """fio with direct, asynchronous I/O; rates and latencies (us) of reads and writes together."""
+    """fio with direct, asynchronous I/O; rates and CPU of reads and writes together, percentiles (us) of
+    those of which there were more."""
     command = ["fio", "--name=peer", "--direct=1", "--ioengine=libaio", "--output-format=json",
                "--norandommap=1", "--randrepeat=0", "--fallocate=none"]
     command += [f"--{name}" if value is None else f"--{name}={value}"

@@ -168,6 +168,8 @@ static void check_plot(const char *file)
 {
     if (system("command -v gnuplot >/dev/null 2>&1") != 0)
         bench_give_up("--plot needs gnuplot, which is not here");
+    if (strchr(file, '\'') != NULL)
+        bench_give_up("the plot's name may hold no quote");
     int fd = open(file, O_WRONLY | O_CREAT | O_EXCL, 0666);
     bool is_new = fd >= 0;
     if (!is_new)

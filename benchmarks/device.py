@@ -81,7 +81,8 @@ def ycsb(place, engine, path, items, opt):
             rows += rows_of_pair(what, "engine", ours, peers)
     print_table(f"{items} items of {ITEM} B, {opt.data_mb} MB in {opt.memory_mb} MB of memory, depth "
                 f"{opt.depth}; medians of {opt.rounds} rounds of {opt.seconds:g} s. fio: 4 KB at "
-                "random, the same mix", HEAD, rows)
+                "random, the same mix; its percentiles are those of reads or of writes, of which "
+                "there were more", HEAD, rows)
 
 
 def through_server(place, directory, path, items, opt):

@@ -44,6 +44,8 @@ def transactions(port, keys, seconds):
                         raise Failure(f"EXEC: {line!r}")
                 for _ in range(2 * KEYS):
                     line = replies.readline()
+                    if line[:1] == b"-":
+                        raise Failure(f"in EXEC: {line!r}")
                     if line[:1] == b"$" and line != b"$-1\r\n":
                         replies.read(int(line[1:]) + 2)
                 times.append((time.monotonic() - begin) * 1e3)

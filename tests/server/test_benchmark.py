@@ -312,6 +312,14 @@ def test_the_load_generator_tells_what_was_not_there(server):
         assert "ops=7 " in out and f" absent={absent} " in out, out
 
 
+def test_bench_exec_sees_errors_in_the_transaction(server):
+    server.client().lpush("key:000000000003", "of another type")
+    code = f"import sys; sys.path.insert(0, 'benchmarks'); import exec; exec.transactions({server.port}, 8, 1)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=harness.TOP, capture_output=True, text=True,
+                          timeout=60)
+    assert "in EXEC: b'-WRONGTYPE" in done.stderr
+
+
 def test_forms_of_the_report(both):
     text = run(both, "-t", "set", "-n", "100").stdout
     assert "====== SET ======" in text and "throughput summary:" in text
@@ -360,6 +368,7 @@ def test_what_it_cannot_do_it_says(server):
                         (["--json", "-q", "--csv"], "either --csv or --json"),
                         (["--user", "somebody"], "--user wants a password"),
                         (["--plot", "/nowhere/plot.png"], "cannot be written to /nowhere/plot.png"),
+                        (["--plot", "it's.png", "nonsense"], "may hold no quote"),
                         (["nonsense"], "the server says: ERR unknown command"),
                         (["-a", "wrong"], "ERR AUTH")):
         assert said in run(server, *words, status=1).stderr
