@@ -500,7 +500,7 @@ GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_
 	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/types/copy_trees.c server/types/string_build.c server/types/string_walk.c \
 	server/base/rng.c server/core/collected.c server/exec/collector.c server/exec/source_index.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 
-# What both benchmark programs, load and engine_bench, are linked with.
+# What all benchmark programs are linked with.
 BENCH_SRC := \
 	benchmarks/histogram.c \
 	benchmarks/keys.c
@@ -914,7 +914,7 @@ $(BIN)/bench-engine: $(call objects,benchmarks/engine_bench.c $(BENCH_SRC)) $(ST
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(STORAGE_LIBS) -lm
 
-$(BIN)/bench-transports: $(call objects,benchmarks/transports.c benchmarks/histogram.c) $(CLIENT_LIB)
+$(BIN)/bench-transports: $(call objects,benchmarks/transports.c $(BENCH_SRC)) $(CLIENT_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(CLIENT_LIBS) -lm
 

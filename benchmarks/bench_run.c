@@ -20,8 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "benchmarks/keys.h"
-
 #define STALL_NS 60000000000
 #define EVENTS 128
 
@@ -416,7 +414,8 @@ static void make_thread(struct thread *thread, const struct bench_run *run, uint
         thread->interval_ns = 1e9 * run->threads / run->rate;
         thread->offset_ns = (int64_t)(1e9 * index / run->rate);
     }
-    keys_init(&thread->keys, run->keys, run->mix != NULL, run->seed * BENCH_THREADS_MAX + index);
+    thread->keys = run->keys;
+    keys_seed(&thread->keys, run->seed * BENCH_THREADS_MAX + index);
     if (run->mix == NULL) {
         bench_command_copy(&thread->command, &run->command);
     } else {
@@ -454,13 +453,6 @@ static void free_thread(struct thread *thread)
     close(thread->epoll);
 }
 
-static double cpu_seconds(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
-}
-
 struct bench_team *bench_team_gather(const struct bench_run *run)
 {
     struct bench_team *team = calloc(1, sizeof *team + run->threads * sizeof *team->threads);
@@ -474,7 +466,7 @@ struct bench_team *bench_team_gather(const struct bench_run *run)
 
 void bench_team_run(struct bench_team *team, struct bench_result *result)
 {
-    double cpu_s = cpu_seconds();
+    double cpu_s = bench_cpu_seconds();
     int64_t start_ns = bench_now_ns();
     memset(result, 0, sizeof *result);
     for (uint32_t i = 0; i < team->count; i++)
@@ -485,7 +477,7 @@ void bench_team_run(struct bench_team *team, struct bench_result *result)
     for (uint32_t i = 0; i < team->count; i++)
         bench_result_add(result, &team->threads[i].result);
     result->seconds = (double)(bench_now_ns() - start_ns) / 1e9;
-    result->client_cpu_s = cpu_seconds() - cpu_s;
+    result->client_cpu_s = bench_cpu_seconds() - cpu_s;
 }
 
 void bench_team_free(struct bench_team *team)

@@ -9,6 +9,7 @@
 #include "benchmarks/bench_options.h"
 #include "benchmarks/bench_tests.h"
 #include "benchmarks/histogram.h"
+#include "benchmarks/keys.h"
 
 /* Keys inserted while others are read: tracks which exist already. */
 #define BENCH_INSERTS_WINDOW 65536
@@ -26,7 +27,7 @@ struct bench_run {
     const struct bench_mix *mix; /* of read and update; NULL: `command` alone */
     struct bench_command command, read, update;
     struct bench_inserts *inserts;
-    uint64_t keys;           /* numbers are of so many */
+    struct keys keys;        /* copied and seeded by each thread */
     bool counts_up;          /* by one thread: numbers go from 0 up, not at random */
     int64_t wanted_length;   /* of read values; -1: any */
     int64_t wanted_elements; /* of arrays; -1: any */

@@ -59,7 +59,7 @@ struct bench {
     struct slot *free;
     struct slot *undurable, *undurable_last; /* in the order of their commits */
     uint32_t under_way;                      /* parked or undurable */
-    uint64_t next_item, started, finished, reads, absent, failed;
+    uint64_t next_item, finished, reads, absent, failed;
     enum store_result failure;
     int64_t now_ms, deadline_ns, progress_ns;
     struct histogram latencies;
@@ -139,7 +139,6 @@ static void start_request(struct bench *b, struct slot *slot)
                                            .scope = STORE_SCOPE_KEYS,
                                            .now_ms = b->now_ms};
     slot->start_ns = bench_now_ns();
-    b->started++;
     enum store_result result = store_execute(b->worker, &slot->request);
     if (result == STORE_WAIT)
         b->under_way++;
@@ -226,10 +225,8 @@ static uint64_t device_bytes_written(void)
 
 static struct usage usage_now(struct bench *b)
 {
-    struct usage usage = {.ns = bench_now_ns(), .device_bytes = device_bytes_written()};
-    struct timespec cpu;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-    usage.cpu_s = (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9;
+    struct usage usage = {
+        .ns = bench_now_ns(), .device_bytes = device_bytes_written(), .cpu_s = bench_cpu_seconds()};
     store_stats(b->store, &usage.stats);
     return usage;
 }
@@ -268,7 +265,7 @@ static void prepare_job(struct bench *b)
     }
     b->next_item = job->from;
     b->under_way = 0;
-    b->started = b->finished = b->reads = b->absent = b->failed = 0;
+    b->finished = b->reads = b->absent = b->failed = 0;
     histogram_clear(&b->latencies);
     b->progress_ns = bench_now_ns();
     b->deadline_ns = b->progress_ns + (int64_t)(job->seconds * 1e9);

@@ -17,7 +17,8 @@ static uint64_t mix(uint64_t x)
  * synthetic databases" (SIGMOD '94): the two most popular ranks exactly, the others by a curve. */
 void keys_init(struct keys *keys, uint64_t count, bool zipfian, uint64_t seed)
 {
-    *keys = (struct keys){.state = mix(seed + 1), .count = count, .zipfian = zipfian};
+    *keys = (struct keys){.count = count, .zipfian = zipfian};
+    keys_seed(keys, seed);
     if (!zipfian)
         return;
     for (uint64_t i = 1; i <= count; i++)
@@ -25,6 +26,11 @@ void keys_init(struct keys *keys, uint64_t count, bool zipfian, uint64_t seed)
     double zeta_of_two = 1 + pow(0.5, THETA);
     keys->alpha = 1 / (1 - THETA);
     keys->eta = (1 - pow(2.0 / (double)count, 1 - THETA)) / (1 - zeta_of_two / keys->zeta);
+}
+
+void keys_seed(struct keys *keys, uint64_t seed)
+{
+    keys->state = mix(seed + 1);
 }
 
 uint64_t keys_random(struct keys *keys)
@@ -75,4 +81,11 @@ int64_t bench_now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+double bench_cpu_seconds(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }

@@ -17,8 +17,9 @@ struct keys {
     double zeta, alpha, eta; /* of the zipfian distribution over `count` keys */
 };
 
-/* Takes time in proportion to `count` where zipfian. */
+/* Takes time in proportion to `count` where zipfian; to seed again, or a copy, takes none. */
 void keys_init(struct keys *keys, uint64_t count, bool zipfian, uint64_t seed);
+void keys_seed(struct keys *keys, uint64_t seed);
 uint64_t keys_random(struct keys *keys); /* any 64 bits */
 uint64_t keys_next(struct keys *keys);   /* 0 .. count - 1 */
 
@@ -30,6 +31,7 @@ uint64_t keys_latest(struct keys *keys, uint64_t newest);
 void keys_digits(char digits[KEY_DIGITS], uint64_t number);
 void keys_format(char key[KEY_LEN], uint64_t number);
 
-int64_t bench_now_ns(void); /* monotonic */
+int64_t bench_now_ns(void);     /* monotonic */
+double bench_cpu_seconds(void); /* of this process */
 
 #endif

@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "benchmarks/histogram.h"
@@ -289,13 +288,6 @@ static const char *run(struct load *load)
     return load->errors > 0 ? load->first_error : NULL;
 }
 
-static double own_cpu_seconds(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
-}
-
 static void report(const struct load *load, int64_t start_ns, double cpu)
 {
     double seconds = (double)(load->last_reply_ns - start_ns) / 1e9;
@@ -395,7 +387,7 @@ int main(int argc, char **argv)
                 strerror(errno));
         return 1;
     }
-    double cpu = own_cpu_seconds();
+    double cpu = bench_cpu_seconds();
     int64_t start_ns = bench_now_ns();
     load->deadline_ns = start_ns + (int64_t)(load->options.seconds * 1e9);
     const char *complaint = run(load);
@@ -403,6 +395,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "after %llu replies: %s\n", (unsigned long long)load->replies, complaint);
         return 1;
     }
-    report(load, start_ns, own_cpu_seconds() - cpu);
+    report(load, start_ns, bench_cpu_seconds() - cpu);
     return 0;
 }

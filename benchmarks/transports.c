@@ -20,6 +20,7 @@
 
 #include "clients/vellum.h"
 #include "benchmarks/histogram.h"
+#include "benchmarks/keys.h"
 
 #define CLIENTS_MAX 256
 #define CORES_MAX 1024
@@ -37,7 +38,7 @@ struct client {
     char *commands; /* a pipeline of them, as they are sent */
     size_t commands_len;
     redisReply *got; /* by reference there is no pipeline: what came at once */
-    uint64_t sent_ns;
+    int64_t sent_ns;
 };
 
 struct options {
@@ -52,13 +53,6 @@ static void give_up(const char *text)
 {
     fprintf(stderr, "bench-transports: %s\n", text);
     exit(EXIT_FAILURE);
-}
-
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* Once, as redis-benchmark does. */
@@ -171,8 +165,10 @@ static double softirq_s(int core)
 
 static double figure(const char *info, const char *name)
 {
-    const char *at = strstr(info, name);
-    return at != NULL ? atof(at + strlen(name) + 1) : 0;
+    char line[64];
+    int length = snprintf(line, sizeof line, "\n%s:", name);
+    const char *at = strstr(info, line);
+    return at != NULL ? atof(at + length) : 0;
 }
 
 static struct figures figures_of(const struct options *options, struct vellum *vellum)
@@ -226,7 +222,8 @@ static void take_pipeline(const struct options *options, struct client *client)
 static uint64_t run(const struct options *options, struct client *clients, double seconds,
                     struct histogram *histogram)
 {
-    uint64_t count = 0, now_ns = clock_ns(), end_ns = now_ns + (uint64_t)(seconds * 1e9);
+    uint64_t count = 0;
+    int64_t now_ns = bench_now_ns(), end_ns = now_ns + (int64_t)(seconds * 1e9);
     for (int i = 0; i < options->clients; i++) {
         clients[i].sent_ns = now_ns;
         send_pipeline(options, &clients[i]);
@@ -234,8 +231,8 @@ static uint64_t run(const struct options *options, struct client *clients, doubl
     while (now_ns < end_ns) {
         for (int i = 0; i < options->clients; i++) {
             take_pipeline(options, &clients[i]);
-            now_ns = clock_ns();
-            histogram_add(histogram, now_ns - clients[i].sent_ns, 1);
+            now_ns = bench_now_ns();
+            histogram_add(histogram, (uint64_t)(now_ns - clients[i].sent_ns), 1);
             clients[i].sent_ns = now_ns;
             send_pipeline(options, &clients[i]);
             count += (uint64_t)options->pipeline;
@@ -246,7 +243,7 @@ static uint64_t run(const struct options *options, struct client *clients, doubl
     return count + (uint64_t)options->clients * (uint64_t)options->pipeline;
 }
 
-static void sleep_until(uint64_t due_ns)
+static void sleep_until(int64_t due_ns)
 {
     struct timespec due = {.tv_sec = (time_t)(due_ns / 1000000000),
                            .tv_nsec = (long)(due_ns % 1000000000)};
@@ -258,13 +255,14 @@ static void sleep_until(uint64_t due_ns)
 static uint64_t run_at_rate(const struct options *options, struct client *clients, double seconds,
                             struct histogram *histogram)
 {
-    uint64_t count = 0, due_ns = clock_ns(), end_ns = due_ns + (uint64_t)(seconds * 1e9);
-    for (; due_ns < end_ns; due_ns += 1000000000u / (unsigned)options->rate) {
+    uint64_t count = 0;
+    int64_t due_ns = bench_now_ns(), end_ns = due_ns + (int64_t)(seconds * 1e9);
+    for (; due_ns < end_ns; due_ns += 1000000000 / options->rate) {
         struct client *client = &clients[count % (unsigned)options->clients];
         sleep_until(due_ns);
         send_pipeline(options, client);
         take_pipeline(options, client);
-        histogram_add(histogram, clock_ns() - due_ns, 1);
+        histogram_add(histogram, (uint64_t)(bench_now_ns() - due_ns), 1);
         count += (uint64_t)options->pipeline;
     }
     return count;
@@ -294,15 +292,16 @@ static void measure(const struct options *options)
         dial(options, &clients[i]);
     prepare(options, &clients[0]);
     if (options->command == NONE) /* until no worker spins any more */
-        sleep_until(clock_ns() + 1000000000u);
+        sleep_until(bench_now_ns() + 1000000000);
     struct figures before = figures_of(options, watcher.vellum);
-    uint64_t began_ns = clock_ns(), count = 0;
+    int64_t began_ns = bench_now_ns();
+    uint64_t count = 0;
     if (options->command == NONE)
-        sleep_until(began_ns + (uint64_t)(options->seconds * 1e9));
+        sleep_until(began_ns + (int64_t)(options->seconds * 1e9));
     else
         count =
             (options->rate > 0 ? run_at_rate : run)(options, clients, options->seconds, &histogram);
-    double elapsed_s = (double)(clock_ns() - began_ns) / 1e9;
+    double elapsed_s = (double)(bench_now_ns() - began_ns) / 1e9;
     struct figures after = figures_of(options, watcher.vellum);
     double per = count > 0 ? 1 / (double)count : 0;
     printf("transport=%s clients=%d pipeline=%d size=%d ops_s=%.0f ",

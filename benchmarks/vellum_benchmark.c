@@ -75,7 +75,6 @@ static void fill(struct plan *plan, struct bout *bout, const char *command, uint
     struct bench_result *result = malloc(sizeof *result);
     struct bench_run run = {.options = &plan->options,
                             .transport = plan->options.transports[0],
-                            .keys = count,
                             .counts_up = true,
                             .wanted_length = -1,
                             .wanted_elements = -1,
@@ -169,7 +168,6 @@ static void make_bout(struct plan *plan, struct bout *bout, const struct bench_t
     pthread_mutex_init(&bout->inserts.lock, NULL);
     bout->inserts.next = bout->inserts.there = bout->keys;
     bout->run = (struct bench_run){.options = options,
-                                   .keys = bout->keys,
                                    .wanted_length = -1,
                                    .wanted_elements = -1,
                                    .rate = options->rate,
@@ -178,6 +176,7 @@ static void make_bout(struct plan *plan, struct bout *bout, const struct bench_t
                                    .pipeline = options->pipeline};
     if (options->seconds > 0)
         bout->run.seconds = options->seconds / options->rounds;
+    keys_init(&bout->run.keys, bout->keys, test != NULL && bench_test_is_mix(test), 0);
     if (test != NULL && bench_test_is_mix(test))
         make_mix(bout);
     else
