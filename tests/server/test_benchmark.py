@@ -276,8 +276,13 @@ PLACE = """
 import sys
 sys.path.insert(0, "benchmarks")
 from bench import Place
-with Place(sys.argv[1]) as place:
-    place.run(["sh", "-c", "echo $$ > " + place.path + "/pid; exec sleep 60"], 60)
+class Told(Place):
+    def start(self, *command, **more):
+        process = super().start(*command, **more)
+        print(process.pid, flush=True)
+        return process
+with Told(sys.argv[1]) as place:
+    place.run(["sleep", "60"], 60)
 """
 
 
@@ -287,11 +292,9 @@ def test_an_interrupted_script_leaves_nothing(tmp_path, number):
     for name in ("vellum-server", "bench-load", "bench-engine"):
         (tmp_path / "bin" / name).touch()
     script = subprocess.Popen([sys.executable, "-c", PLACE, str(tmp_path)], cwd=harness.TOP,
-                              stderr=subprocess.DEVNULL)
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        pid = tmp_path / f"bench-{script.pid}" / "pid"
-        until(lambda: pid.exists() and pid.read_text())
-        started = int(pid.read_text())
+        started = int(script.stdout.readline())
         script.send_signal(number)
         script.wait(30)
         assert not os.path.exists(f"/proc/{started}")
