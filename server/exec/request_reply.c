@@ -17,7 +17,7 @@
 #include "server/net/conn_output.h"
 #include "storage/base/array.h"
 
-#define COUNT_STEP (64 * 1024) /* of a reply, between two counts */
+#define COUNT_STEP (64 * 1024)  /* of a reply, between two counts */
 #define COPIED_PART (64 * 1024) /* shorter values are copied */
 #define COPIED_SHARE 8          /* of memory, for other values read whole */
 
