@@ -348,6 +348,8 @@ static int extend_locked(struct medium *medium, struct stored_file *file, uint64
 static int fault_extend(struct disk_file *file, uint64_t to)
 {
     pthread_mutex_lock(&file->medium->lock);
+    while (medium_holds(file->medium, FAULT_EXTEND, file->stored))
+        pthread_cond_wait(&file->medium->changed, &file->medium->lock);
     int error = extend_locked(file->medium, file->stored, to);
     pthread_mutex_unlock(&file->medium->lock);
     return error;

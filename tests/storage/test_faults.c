@@ -174,11 +174,21 @@ static void an_insertion_that_waits_for_a_file_is_refused(void **state)
     struct rig rig;
     enum store_result result = STORE_OK;
     start(&rig, &medium);
+    tree_job_fill(&rig, "collection", 10, 400);
     medium_fail(medium, FAULT_EXTEND, "slabs", 1, EIO, true);
-    for (uint32_t i = 0; i < 10000 && result == STORE_OK; i++) {
+    medium_hold(medium, FAULT_EXTEND, "slabs", 0);
+    for (uint32_t i = 1; i < 10000 && result == STORE_OK; i++) {
         struct tree_job job = {
             .from = 10 * i, .count = 10, .value_len = 400, .act = tree_job_insert};
-        result = tree_job_do(&rig, "collection", &job);
+        tree_job_start(&rig, "collection", &job);
+        for (uint32_t turns = 0; turns < 50 && !job.finished; turns++)
+            rig_run(&rig, 10);
+        if (!job.finished)
+            medium_release(medium);
+        for (uint32_t turns = 0; turns < 1000 && !job.finished; turns++)
+            rig_run(&rig, 10);
+        must(job.finished, "it waits although no file grows any more");
+        result = job.result;
     }
     must(result == STORE_REFUSED && store_has_failed(rig.store), "it ends with %d", result);
     must(rig_close(&rig) == STORE_REFUSED, "closing does not tell");
