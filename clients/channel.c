@@ -211,7 +211,8 @@ bool vellum_channel_open(struct vellum_channel *channel, const struct rdma_end *
         snprintf(message, RDMA_MESSAGE_MAX, "the server's answer lacks %s", missing);
         return false;
     }
-    int error = rdma_qp_connect(&channel->device, channel->qp, &channel->ours, &peer);
+    int error =
+        rdma_qp_connect(&channel->device, channel->qp, &channel->ours, &peer, RDMA_USUAL_RNR_TIMER);
     if (error != 0) {
         snprintf(message, RDMA_MESSAGE_MAX, "the server cannot be reached: %s", strerror(error));
         return false;

@@ -20,6 +20,12 @@
 
 #define STACK_BYTES (256 * 1024)
 
+/* Receives of mode send are shared: a client that sends without credits can use up all of them
+ * while their worker is busy. Others' frames are then repeated six times before their channels
+ * fail: with this timer after 1.5 s, which is longer than nearly all commands keep a worker busy.
+ */
+#define SHARED_RECEIVES_RNR_TIMER 29 /* 0.25 s */
+
 static bool has_same_peer(const struct rdma_channel *channel, const struct rdma_channel *other)
 {
     return memcmp(channel->request->theirs.gid, other->request->theirs.gid,
@@ -60,6 +66,12 @@ static bool is_nobody_there(int error)
     return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
+static uint8_t rnr_timer(const struct rdma_request *request)
+{
+    return request->theirs.mode == RDMA_MODE_SEND ? SHARED_RECEIVES_RNR_TIMER
+                                                  : RDMA_USUAL_RNR_TIMER;
+}
+
 /* Returns an errno. The lock is held, except during the call. */
 static int connect_one(struct rdma_service *service, struct rdma_channel *channel)
 {
@@ -76,7 +88,8 @@ static int connect_one(struct rdma_service *service, struct rdma_channel *channe
     }
     resolving->under_way[slot] = channel;
     pthread_mutex_unlock(&service->lock);
-    int error = rdma_qp_connect(&channel->speaker, channel->qp, &request->ours, &request->theirs);
+    int error = rdma_qp_connect(&channel->speaker, channel->qp, &request->ours, &request->theirs,
+                                rnr_timer(request));
     pthread_mutex_lock(&service->lock);
     resolving->under_way[slot] = NULL;
     struct rdma_channel *other = resolving->queue;

@@ -16,7 +16,6 @@
  * both for timeouts and for a receiver that is not ready. */
 #define ACK_TIMEOUT 16
 #define RETRIES 6
-#define RECEIVER_NOT_READY_TIMER 12 /* 0.64 ms */
 
 /* ---- choosing ---- */
 
@@ -332,7 +331,8 @@ static struct ibv_ah_attr address_of(const struct rdma_device *device,
 }
 
 int rdma_qp_connect(const struct rdma_device *device, struct ibv_qp *qp,
-                    const struct rdma_end *ours, const struct rdma_end *theirs)
+                    const struct rdma_end *ours, const struct rdma_end *theirs,
+                    uint8_t min_rnr_timer)
 {
     struct ibv_qp_attr receive = {
         .qp_state = IBV_QPS_RTR,
@@ -341,7 +341,7 @@ int rdma_qp_connect(const struct rdma_device *device, struct ibv_qp *qp,
         .dest_qp_num = theirs->qpn,
         .rq_psn = theirs->psn,
         .max_dest_rd_atomic = 4,
-        .min_rnr_timer = RECEIVER_NOT_READY_TIMER,
+        .min_rnr_timer = min_rnr_timer,
     };
     int error = ibv_modify_qp(qp, &receive,
                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |

@@ -89,8 +89,12 @@ struct ibv_qp *rdma_qp_make(const struct rdma_device *device, struct ibv_qp_init
 void rdma_qp_describe(const struct rdma_device *device, const struct ibv_qp *qp, uint32_t psn,
                       struct rdma_end *end);
 
-/* Makes it ready to send and receive. Returns 0 or an errno. */
+#define RDMA_USUAL_RNR_TIMER 12 /* 0.64 ms */
+
+/* Makes it ready to send and receive. `min_rnr_timer`: the code of the time that the other end
+ * waits before each of its repetitions, if it finds no receive. Returns 0 or an errno. */
 int rdma_qp_connect(const struct rdma_device *device, struct ibv_qp *qp,
-                    const struct rdma_end *ours, const struct rdma_end *theirs);
+                    const struct rdma_end *ours, const struct rdma_end *theirs,
+                    uint8_t min_rnr_timer);
 
 #endif

@@ -67,7 +67,7 @@ char *raw_received(const struct raw *raw, uint64_t number)
 static void make_queue_pair(struct raw *raw)
 {
     struct ibv_qp_init_attr attributes = {
-        .cap = {.max_send_wr = 64, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1}};
+        .cap = {.max_send_wr = 128, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1}};
     raw->cq = ibv_create_cq(raw->device.context, 256, NULL, NULL, 0);
     assert_non_null(raw->cq);
     attributes.send_cq = attributes.recv_cq = raw->cq;
@@ -159,7 +159,8 @@ void raw_take_answer(struct raw *raw, const redisReply *answer)
 
 void raw_begin(struct raw *raw)
 {
-    assert_int_equal(rdma_qp_connect(&raw->device, raw->qp, &raw->ours, &raw->theirs), 0);
+    assert_int_equal(
+        rdma_qp_connect(&raw->device, raw->qp, &raw->ours, &raw->theirs, RDMA_USUAL_RNR_TIMER), 0);
 }
 
 void raw_connect_by(struct raw *raw, enum rdma_mode mode, int receives)

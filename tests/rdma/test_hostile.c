@@ -110,6 +110,8 @@ static void no_whole_header(void **state)
     }
 }
 
+#define FLOOD 80 /* more than the receives of eight channels */
+
 /* Holds the server's one worker, which could give credits back between two frames of a flood. */
 static void put_to_sleep(redisContext *tcp)
 {
@@ -128,7 +130,15 @@ static void await_waking(redisContext *tcp)
     freeReplyObject(reply);
 }
 
-/* The neighbour shares the receives that the flood uses up. */
+static void assert_is_answered(struct vellum *neighbour)
+{
+    redisReply *reply = NULL;
+    assert_int_equal(vellum_get_reply(neighbour, &reply), REDIS_OK);
+    assert_string_equal(reply->str, "PONG");
+    freeReplyObject(reply);
+}
+
+/* The neighbour shares the receives that the flood uses up, and sends while there are none. */
 static void more_than_its_credits(void **state)
 {
     (void)state;
@@ -140,9 +150,12 @@ static void more_than_its_credits(void **state)
         redisContext *tcp = dial();
         breaches = figure(tcp, "rdma_breaches");
         put_to_sleep(tcp);
-        for (int i = 0; i < 60; i++)
+        for (int i = 0; i < FLOOD; i++)
             raw_send_frame(&raw, 1, 0, 0, 1, 1);
+        assert_int_equal(vellum_append(neighbour, "PING"), REDIS_OK);
+        assert_int_equal(vellum_flush(neighbour), REDIS_OK);
         await_waking(tcp);
+        assert_is_answered(neighbour);
         is_unharmed(neighbour);
         raw_assert_closed(&raw);
         assert_true(figure(tcp, "rdma_breaches") > breaches);
