@@ -15,10 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rdma-ext/link.h"
 
@@ -42,7 +44,7 @@ struct vellum_channel {
     struct rdma_end ours;
     struct vellum_windows windows;
     uint32_t max_inline, spin_us;
-    int tcp;
+    int tcp, wakes; /* wakes: readable at a completion, and at an event of the device */
     bool is_closed, is_armed;
     bool ends_grant; /* the server must be notified */
 };
@@ -115,6 +117,23 @@ static bool make_memory(struct vellum_channel *channel)
     return channel->ring != NULL;
 }
 
+static bool add_to_wakes(struct vellum_channel *channel, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0 &&
+           epoll_ctl(channel->wakes, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* The device's context, and so its events, are the channel's alone. */
+static bool make_events(struct vellum_channel *channel)
+{
+    channel->events = ibv_create_comp_channel(channel->device.context);
+    channel->wakes = epoll_create1(EPOLL_CLOEXEC);
+    return channel->events != NULL && channel->wakes >= 0 &&
+           add_to_wakes(channel, channel->events->fd) &&
+           add_to_wakes(channel, channel->device.context->async_fd);
+}
+
 static bool make_queues(struct vellum_channel *channel)
 {
     struct ibv_qp_init_attr attributes = {.cap = rdma_link_capacity()};
@@ -122,10 +141,8 @@ static bool make_queues(struct vellum_channel *channel)
     attributes.cap.max_send_wr +=
         vellum_windows_sends(channel->device.has_windows, RDMA_LINK_SLOTS);
     uint32_t completions = CREDITS + attributes.cap.max_send_wr;
-    channel->events = ibv_create_comp_channel(channel->device.context);
-    if (channel->events == NULL)
+    if (!make_events(channel))
         return false;
-    fcntl(channel->events->fd, F_SETFL, fcntl(channel->events->fd, F_GETFL) | O_NONBLOCK);
     channel->cq =
         ibv_create_cq(channel->device.context, (int)completions, NULL, channel->events, 0);
     if (channel->cq == NULL)
@@ -179,6 +196,7 @@ struct vellum_channel *vellum_channel_new(int tcp, const struct vellum_channel_o
         return NULL;
     }
     channel->tcp = tcp;
+    channel->wakes = -1;
     channel->spin_us = options->spin_us;
     channel->ours.mode = options->mode;
     if (!open_device(channel, options, message)) {
@@ -250,6 +268,8 @@ void vellum_channel_free(struct vellum_channel *channel)
     vellum_channel_stop(channel);
     if (channel->cq != NULL)
         ibv_destroy_cq(channel->cq);
+    if (channel->wakes >= 0)
+        close(channel->wakes);
     if (channel->events != NULL)
         ibv_destroy_comp_channel(channel->events);
     if (channel->ring != NULL)
@@ -452,16 +472,46 @@ void vellum_channel_end_grant(struct vellum_channel *channel, bool is_used)
 
 int vellum_channel_descriptor(const struct vellum_channel *channel)
 {
-    return channel->events->fd;
+    return channel->wakes;
 }
 
-/* There is one event for each arming: asking at other times would waste a system call. */
+static bool is_fatal(enum ibv_event_type type)
+{
+    return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+           type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_CQ_ERR ||
+           type == IBV_EVENT_DEVICE_FATAL;
+}
+
+/* There was none to read: because none has come, or because the device has been removed. */
+static void note_missing_event(struct vellum_channel *channel)
+{
+    if (errno != EAGAIN && errno != EINTR)
+        channel->is_closed = true;
+}
+
+static void take_device_events(struct vellum_channel *channel)
+{
+    struct ibv_async_event event;
+    while (ibv_get_async_event(channel->device.context, &event) == 0) {
+        channel->is_closed = channel->is_closed || is_fatal(event.event_type);
+        ibv_ack_async_event(&event);
+    }
+    note_missing_event(channel);
+}
+
+/* There is one event for each arming: asking at other times would waste a system call. If there is
+ * none yet, something else may have woken us. */
 static void take_event(struct vellum_channel *channel)
 {
     struct ibv_cq *cq;
     void *context;
-    if (!channel->is_armed || ibv_get_cq_event(channel->events, &cq, &context) != 0)
+    if (!channel->is_armed)
         return;
+    if (ibv_get_cq_event(channel->events, &cq, &context) != 0) {
+        note_missing_event(channel);
+        take_device_events(channel);
+        return;
+    }
     ibv_ack_cq_events(cq, 1);
     channel->is_armed = false;
 }
@@ -504,7 +554,7 @@ void vellum_channel_wait(struct vellum_channel *channel, int timeout_ms)
 {
     if (spin(channel) || !vellum_channel_sleep(channel))
         return;
-    struct pollfd ready[] = {{.fd = channel->events->fd, .events = POLLIN},
+    struct pollfd ready[] = {{.fd = channel->wakes, .events = POLLIN},
                              {.fd = channel->tcp, .events = POLLIN}};
     poll(ready, 2, timeout_ms);
     if (ready[1].revents != 0)

@@ -1,5 +1,5 @@
 /*
- * Preloaded into the server under test: the device fails.
+ * Preloaded into the server or the proxy under test: the device fails.
  *
  * Queues of the kind that VELLUM_FAILING names (cq, srq, qp) cannot be had, with the error
  * VELLUM_ERRNO.
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@ typedef struct ibv_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *
 typedef struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attributes);
 typedef int get_event(struct ibv_context *context, struct ibv_async_event *event);
 typedef int real_poll(struct pollfd *descriptors, nfds_t count, int timeout);
+typedef int real_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
 typedef void ack_event(struct ibv_async_event *event);
 
 static struct {
@@ -168,6 +170,15 @@ int poll(struct pollfd *descriptors, nfds_t count, int timeout)
     if (ready > 0 && both[count].revents != 0)
         descriptors[at].revents |= POLLIN;
     return ready;
+}
+
+/* The same for one that waits by an epoll descriptor. */
+int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
+{
+    real_epoll_ctl *control = (real_epoll_ctl *)real("epoll_ctl");
+    if (operation == EPOLL_CTL_ADD && device.own_events != 0 && fd == device.real_events)
+        control(epoll, operation, device.own_events, event);
+    return control(epoll, operation, fd, event);
 }
 
 struct ibv_context *ibv_open_device(struct ibv_device *candidate)
