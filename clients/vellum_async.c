@@ -50,10 +50,12 @@ struct vellum_async {
     enum state state;
     struct event *readable, *writable, *channel_readable;
     struct event *turn; /* serve() is called by the loop, at once or after a pause */
+    struct event *late; /* and at the deadline */
     struct vellum_channel *asked;
     STAILQ_HEAD(calls, call) calls;
     sds early;
     uint64_t moved_us, deadline_us; /* 0: none */
+    uint64_t waiting_since_us;      /* for the first of `calls` */
     long long subscriptions, shard_subscriptions;
     uint32_t depth;
     bool is_ending, is_over;
@@ -87,6 +89,8 @@ static void forget_connection(struct vellum_async *async)
     free_event(&async->readable);
     free_event(&async->writable);
     free_event(&async->channel_readable);
+    if (async->late != NULL)
+        event_del(async->late);
     vellum_channel_free(async->asked);
     async->asked = NULL;
 }
@@ -95,6 +99,7 @@ static void destroy(struct vellum_async *async)
 {
     forget_connection(async);
     free_event(&async->turn);
+    free_event(&async->late);
     vellum_free(async->vellum);
     if (async->early != NULL)
         sdsfree(async->early);
@@ -186,20 +191,35 @@ static bool watch(struct vellum_async *async)
     return false;
 }
 
-/* Called by the loop when connecting has timed out. */
+/* When the time to connect, or for the next reply, is over; 0: there is no limit. Subscribers may
+ * wait as long as they like. */
+static uint64_t end_of_waiting_us(const struct vellum_async *async)
+{
+    int limit_ms = async->vellum->options.timeout_ms;
+    if (async->state != OPEN)
+        return async->deadline_us;
+    if (limit_ms <= 0 || STAILQ_EMPTY(&async->calls) ||
+        async->subscriptions + async->shard_subscriptions > 0)
+        return 0;
+    return async->waiting_since_us + (uint64_t)limit_ms * 1000;
+}
+
 static void arm_deadline(struct vellum_async *async)
 {
+    uint64_t limit_us = end_of_waiting_us(async);
+    if (limit_us == 0)
+        return;
     uint64_t now_us = clock_us();
-    uint64_t left_us = async->deadline_us > now_us ? async->deadline_us - now_us : 0;
+    uint64_t left_us = limit_us > now_us ? limit_us - now_us : 0;
     struct timeval left = {.tv_sec = (time_t)(left_us / 1000000),
                            .tv_usec = (suseconds_t)(left_us % 1000000)};
-    if (async->deadline_us != 0 && async->state != OPEN)
-        event_add(async->turn, &left);
+    event_add(async->late, &left);
 }
 
 static bool is_late(const struct vellum_async *async)
 {
-    return async->deadline_us != 0 && async->state != OPEN && clock_us() >= async->deadline_us;
+    uint64_t limit_us = end_of_waiting_us(async);
+    return limit_us != 0 && clock_us() >= limit_us;
 }
 
 /* False: failed; see the connection's error. */
@@ -229,6 +249,7 @@ static bool open_up(struct vellum_async *async)
         }
     }
     async->state = OPEN;
+    async->waiting_since_us = clock_us();
     if (async->early != NULL &&
         vellum_append_formatted(vellum, async->early, sdslen(async->early)) != REDIS_OK)
         return false;
@@ -370,7 +391,7 @@ static void take_reply(struct vellum_async *async, redisReply *reply)
 static bool take(struct vellum_async *async, redisReply *reply)
 {
     bool goes_on = true;
-    async->moved_us = clock_us();
+    async->moved_us = async->waiting_since_us = clock_us();
     if (async->state == LOGGING_IN)
         goes_on = take_login(async, reply);
     else if (async->state == LOOKING)
@@ -426,7 +447,7 @@ static bool go_on(struct vellum_async *async, short what)
 {
     if (async->state == PAUSING)
         return dial(async);
-    if (is_late(async)) {
+    if (async->state != OPEN && is_late(async)) {
         vellum_fail(async->vellum, "the time to connect is over");
         return false;
     }
@@ -434,7 +455,12 @@ static bool go_on(struct vellum_async *async, short what)
         return true;
     if (async->state == DIALLING && !end_dialling(async))
         return false;
-    return take_replies(async);
+    if (!take_replies(async))
+        return false;
+    if (async->state != OPEN || async->is_over || !is_late(async))
+        return true;
+    vellum_fail(async->vellum, "the time for the reply is over");
+    return false;
 }
 
 static bool should_end(const struct vellum_async *async)
@@ -478,7 +504,8 @@ struct vellum_async *vellum_async_connect(struct event_base *base,
     async->state = PAUSING; /* the loop's first turn dials */
     async->vellum = vellum_new(options);
     async->turn = event_new(base, -1, 0, serve, async);
-    if (async->vellum == NULL || async->turn == NULL) {
+    async->late = event_new(base, -1, 0, serve, async);
+    if (async->vellum == NULL || async->turn == NULL || async->late == NULL) {
         destroy(async);
         return NULL;
     }
@@ -520,6 +547,8 @@ static int add_call(struct vellum_async *async, struct call *call, int status)
         free(call);
         return REDIS_ERR;
     }
+    if (STAILQ_EMPTY(&async->calls))
+        async->waiting_since_us = clock_us();
     STAILQ_INSERT_TAIL(&async->calls, call, link);
     if (async->state == OPEN)
         take_turn(async);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -638,6 +639,35 @@ static void a_wrong_password_is_told(void **state)
     assert_int_equal(watcher.refused, 1);
 }
 
+static long long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A reply that does not come in time ends the connection; in another one there is time for it. */
+static void replies_that_are_late(void **state)
+{
+    (void)state;
+    struct watcher watcher = {.base = base_with_limit()};
+    struct vellum_options options = options_here();
+    struct vellum_async_events events = {.connected = on_connected,
+                                         .disconnected = on_disconnected};
+    options.timeout_ms = 500;
+    struct vellum_async *async =
+        vellum_async_connect(watcher.base, &options, &events, &watcher);
+    long long began = now_ms();
+    for (int i = 0; i < 4; i++) /* each has its own time */
+        vellum_async_command(async, NULL, NULL, "BLPOP async:empty 0.2");
+    vellum_async_command(async, on_absent, &watcher, "BLPOP async:empty 0");
+    run(&watcher);
+    assert_int_equal(watcher.connected, 1);
+    assert_int_equal(watcher.missing, 1);
+    assert_int_equal(watcher.lost, 1);
+    assert_in_range(now_ms() - began, 1200, 5000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -657,6 +687,7 @@ int main(void)
         cmocka_unit_test(nobody_there),
         cmocka_unit_test(freed_in_a_callback),
         cmocka_unit_test(a_wrong_password_is_told),
+        cmocka_unit_test(replies_that_are_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
