@@ -4,7 +4,8 @@
  *
  * Invariants:
  * 1. A group belongs to its worker's thread, and has one rdma_worker of each service.
- * 2. The lists are changed under the lock, after the start only by the watcher (watch.c).
+ * 2. The lists are changed under the lock: that of services after the start only by the watcher
+ *    (watch.c), that of groups only during the start, while the watcher runs already.
  */
 #include "rdma-ext/devices.h"
 

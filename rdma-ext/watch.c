@@ -155,28 +155,51 @@ static void on_joining(struct worker *owner, struct worker_message *message)
         (struct rdma_worker *)((char *)message - offsetof(struct rdma_worker, joining)));
 }
 
-static bool attach_all(struct rdma_devices *devices, struct rdma_service *service)
+/* During the start groups are still added. NULL: the service has a worker in each group, and is in
+ * the list now, so that those to come join it themselves. */
+static struct rdma_poll_group *group_or_enlist(struct rdma_devices *devices,
+                                               struct rdma_service *service, uint32_t at)
 {
-    for (uint32_t i = 0; i < devices->group_count; i++)
-        if (rdma_service_attach(service, devices->groups[i]) == NULL)
+    struct rdma_poll_group *group = NULL;
+    pthread_mutex_lock(&devices->lock);
+    if (at < devices->group_count)
+        group = devices->groups[at];
+    else
+        devices->services[devices->service_count++] = service;
+    pthread_mutex_unlock(&devices->lock);
+    return group;
+}
+
+/* *count: of the workers that were attached here. */
+static bool attach_all(struct rdma_devices *devices, struct rdma_service *service, uint32_t *count)
+{
+    struct rdma_poll_group *group;
+    for (*count = 0; (group = group_or_enlist(devices, service, *count)) != NULL; ++*count)
+        if (rdma_service_attach(service, group) == NULL)
             return false;
     return true;
+}
+
+static struct rdma_worker *worker_at(struct rdma_service *service, uint32_t at)
+{
+    pthread_mutex_lock(&service->lock);
+    struct rdma_worker *worker = service->workers[at];
+    pthread_mutex_unlock(&service->lock);
+    return worker;
 }
 
 /* False: out of memory or descriptors. */
 static bool take_into_use(struct rdma_devices *devices, struct rdma_service *service)
 {
     char text[RDMA_MESSAGE_MAX];
-    if (!attach_all(devices, service)) {
+    uint32_t count;
+    if (!attach_all(devices, service, &count)) {
         rdma_service_halt(service);
         rdma_service_free(service);
         return false;
     }
-    pthread_mutex_lock(&devices->lock);
-    devices->services[devices->service_count++] = service;
-    pthread_mutex_unlock(&devices->lock);
-    for (uint32_t i = 0; i < service->worker_count; i++) {
-        struct rdma_worker *worker = service->workers[i];
+    for (uint32_t i = 0; i < count; i++) {
+        struct rdma_worker *worker = worker_at(service, i);
         worker->joining.visit = on_joining;
         worker_post(worker->owner, &worker->joining);
     }

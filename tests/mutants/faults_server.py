@@ -531,6 +531,10 @@ fault("short-queues-taken", "rdma-ext/service.c",
       "a device whose queues have no room for a channel is opened",
       ("return by_completions > 0 && by_receives > 0;", "return true;"),
       by=["test_rdma_service"])
+fault("new-device-unknown-to-some", "rdma-ext/watch.c",
+      "a device that comes while workers are being added is unknown to the last of them",
+      ("if (at < devices->group_count)", "if (at < 1)"),
+      by=["test_rdma_devices"])
 fault("device-freed-unheard", "rdma-ext/watch.c",
       "a device's queues are freed while a worker still has messages about them",
       ("else end(service);", "else { end(service); drop(devices, i); }"),

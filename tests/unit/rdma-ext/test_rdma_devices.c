@@ -42,6 +42,8 @@ static struct {
     struct worker_message *messages, *last;
     uint64_t now_ns;
     uint32_t opened, freed, tried; /* tried: and found to be of no use */
+    int slow;          /* the index of a device to which no worker can be attached yet */
+    bool is_attaching; /* one waits for that */
 } the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void address(uint8_t gid[16], uint8_t last)
@@ -201,8 +203,23 @@ void rdma_service_free(struct rdma_service *service)
     pthread_mutex_unlock(&the.lock);
 }
 
+/* Waits while the device is the slow one. */
+static void attach_slowly(const struct rdma_service *service)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    pthread_mutex_lock(&the.lock);
+    while (the.slow == service->device.index) {
+        the.is_attaching = true;
+        pthread_mutex_unlock(&the.lock);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&the.lock);
+    }
+    pthread_mutex_unlock(&the.lock);
+}
+
 struct rdma_worker *rdma_service_attach(struct rdma_service *service, struct rdma_poll_group *group)
 {
+    attach_slowly(service);
     struct rdma_worker *worker = calloc(1, sizeof *worker);
     assert_non_null(worker);
     worker->service = service;
@@ -489,6 +506,51 @@ static void what_has_failed_is_left_alone(void **state)
     assert_int_equal(served_by(2, 200), 22);
 }
 
+static bool is_attaching(void)
+{
+    pthread_mutex_lock(&the.lock);
+    bool is = the.is_attaching;
+    pthread_mutex_unlock(&the.lock);
+    return is;
+}
+
+static void make_slow(int index)
+{
+    pthread_mutex_lock(&the.lock);
+    the.slow = index;
+    pthread_mutex_unlock(&the.lock);
+}
+
+static bool are_three_in_use(void)
+{
+    return ports_in_use() == 3;
+}
+
+/* Each of them can serve by the new device, which is joined once. */
+static void one_that_comes_while_groups_are_added(void **state)
+{
+    (void)state;
+    make_slow(12);
+    plug(2, 12);
+    let_time_pass();
+    ports_in_use(); /* has it looked for */
+    assert_true(await(is_attaching));
+    struct rdma_poll_group *second = rdma_verbs_ops.attach(devices, NULL);
+    assert_non_null(second);
+    make_slow(0);
+    assert_true(await(are_three_in_use));
+    struct rdma_poll_group *third = rdma_verbs_ops.attach(devices, NULL);
+    assert_non_null(third);
+    for (int i = 0; i < 100; i++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+        visit_one();
+        nanosleep(&pause, NULL);
+    }
+    assert_int_equal(group->worker_count, 3);
+    assert_int_equal(second->worker_count, 3);
+    assert_int_equal(third->worker_count, 3);
+}
+
 static void plug_useless(uint32_t at, int index)
 {
     plug(at, index);
@@ -538,6 +600,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(else_the_route, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_port_that_is_down_gives_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_comes_serves_who_needs_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_comes_while_groups_are_added, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_goes_is_let_go_of, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_is_not_freed_too_early, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_has_failed_is_left_alone, set_up, tear_down),
