@@ -540,11 +540,14 @@ static struct call *new_call(vellum_reply_fn *fn, void *data, uint32_t names)
 }
 
 /* Takes ownership of a call, or NULL, whose command was appended with that result. It is allocated
- * before: a command without one would shift all later replies. */
+ * before: a command without one would shift all later replies. What could not be appended may have
+ * ended the connection, of which nothing else would tell the loop. */
 static int add_call(struct vellum_async *async, struct call *call, int status)
 {
     if (call == NULL || status != REDIS_OK) {
         free(call);
+        if (async->state == OPEN && vellum_error(async->vellum) != NULL)
+            take_turn(async);
         return REDIS_ERR;
     }
     if (STAILQ_EMPTY(&async->calls))

@@ -333,6 +333,7 @@ static void connected_again(void **state)
 
 struct watcher {
     struct event_base *base;
+    struct vellum_async *async;
     struct vellum *other; /* by it, things are done to the asynchronous one */
     struct vellum_memory *memory;
     char *bytes;
@@ -655,8 +656,7 @@ static void replies_that_are_late(void **state)
     struct vellum_async_events events = {.connected = on_connected,
                                          .disconnected = on_disconnected};
     options.timeout_ms = 500;
-    struct vellum_async *async =
-        vellum_async_connect(watcher.base, &options, &events, &watcher);
+    struct vellum_async *async = vellum_async_connect(watcher.base, &options, &events, &watcher);
     long long began = now_ms();
     for (int i = 0; i < 4; i++) /* each has its own time */
         vellum_async_command(async, NULL, NULL, "BLPOP async:empty 0.2");
@@ -666,6 +666,52 @@ static void replies_that_are_late(void **state)
     assert_int_equal(watcher.missing, 1);
     assert_int_equal(watcher.lost, 1);
     assert_in_range(now_ms() - began, 1200, 5000);
+}
+
+static void on_open_misuse(struct vellum_async *async, int status, void *data)
+{
+    struct watcher *watcher = data;
+    on_connected(async, status, data);
+    if (watcher->connected == 2) {
+        vellum_unregister(watcher->memory);
+        vellum_async_disconnect(async);
+        return;
+    }
+    watcher->memory = vellum_register(vellum_async_connection(async), watcher->bytes, 100);
+    assert_non_null(watcher->memory);
+    vellum_async_command(async, on_absent, data, "BLPOP async:empty 0");
+}
+
+static void misuse(evutil_socket_t fd, short what, void *arg)
+{
+    struct watcher *watcher = arg;
+    (void)fd;
+    (void)what;
+    assert_int_equal(
+        vellum_async_set_from(watcher->async, on_absent, arg, "key", 3, watcher->memory, 50, 51),
+        REDIS_ERR);
+}
+
+/* A command that cannot be given ends the connection, which is made again. */
+static void an_error_of_a_command_is_noticed(void **state)
+{
+    (void)state;
+    const struct timeval later = {.tv_usec = 300000};
+    struct watcher watcher = {.bytes = make_bytes(100)};
+    watcher.async = start(&watcher, (struct vellum_async_events){.connected = on_open_misuse,
+                                                                 .disconnected = on_disconnected,
+                                                                 .reconnect_ms = 100});
+    long long began = now_ms();
+    while (watcher.memory == NULL)
+        event_base_loop(watcher.base, EVLOOP_ONCE);
+    event_base_once(watcher.base, -1, EV_TIMEOUT, misuse, &watcher, &later);
+    run(&watcher);
+    assert_int_equal(watcher.connected, 2);
+    assert_int_equal(watcher.lost, 1);
+    assert_int_equal(watcher.ended, 1);
+    assert_int_equal(watcher.missing, 1);
+    assert_in_range(now_ms() - began, 400, 10000);
+    free(watcher.bytes);
 }
 
 int main(void)
@@ -688,6 +734,7 @@ int main(void)
         cmocka_unit_test(freed_in_a_callback),
         cmocka_unit_test(a_wrong_password_is_told),
         cmocka_unit_test(replies_that_are_late),
+        cmocka_unit_test(an_error_of_a_command_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
