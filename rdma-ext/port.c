@@ -11,9 +11,9 @@
 void rdma_look_at_gids(struct rdma_service *service)
 {
     uint8_t gids[RDMA_GIDS_MAX][16];
-    if (service->is_gid_fixed)
+    uint32_t count;
+    if (service->is_gid_fixed || !rdma_device_gids(&service->device, gids, RDMA_GIDS_MAX, &count))
         return;
-    uint32_t count = rdma_device_gids(&service->device, gids, RDMA_GIDS_MAX);
     pthread_mutex_lock(&service->lock);
     memcpy(service->gids, gids, count * sizeof gids[0]);
     service->gid_count = count;

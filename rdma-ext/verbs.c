@@ -6,7 +6,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define GIDS_MAX 256
+#define GIDS_USUAL 255     /* of all ports of a device */
+#define GIDS_MAX 2047      /* the system takes up to 64 KB */
+#define GID_INDEX_MAX 255  /* that an address has room for */
 #define SOFT_ROCE 0xffffff /* its vendor identifier */
 
 /* A message is retransmitted after 4.096 us * 2^16, a quarter of a second, six times: a dead peer
@@ -35,14 +37,42 @@ static int worth(const struct ibv_gid_entry *entry)
     return entry->gid.raw[0] == 0xfe ? 1 : 2;
 }
 
+/* Keeps those entries of all ports that belong to this one, and can be used. */
+static ssize_t keep_own(const struct rdma_device *device, struct ibv_gid_entry *entries,
+                        ssize_t count)
+{
+    ssize_t kept = 0;
+    for (ssize_t i = 0; i < count; i++)
+        if (entries[i].port_num == device->port && entries[i].gid_index <= GID_INDEX_MAX)
+            entries[kept++] = entries[i];
+    return kept;
+}
+
+/* Gets the entries of the device's port, which the caller frees, and returns their number; -1: they
+ * cannot be had. The system refuses to fill an array that has not room for the entries of all
+ * ports. */
+static ssize_t own_gids(const struct rdma_device *device, struct ibv_gid_entry **entries)
+{
+    ssize_t count = -EINVAL;
+    *entries = NULL;
+    for (size_t size = GIDS_USUAL; count == -EINVAL && size <= GIDS_MAX; size = 2 * size + 1) {
+        free(*entries);
+        *entries = malloc(size * sizeof **entries);
+        if (*entries == NULL)
+            return -1;
+        count = ibv_query_gid_table(device->context, *entries, size, 0);
+    }
+    return count < 0 ? -1 : keep_own(device, *entries, count);
+}
+
 static bool choose_gid(struct rdma_device *device, const struct rdma_choice *choice)
 {
-    struct ibv_gid_entry entries[GIDS_MAX];
-    ssize_t count = ibv_query_gid_table(device->context, entries, GIDS_MAX, 0);
+    struct ibv_gid_entry *entries;
+    ssize_t count = own_gids(device, &entries);
     int best = -1;
     for (ssize_t i = 0; i < count; i++) {
         const struct ibv_gid_entry *entry = &entries[i];
-        if (entry->port_num != device->port || worth(entry) <= best)
+        if (worth(entry) <= best)
             continue;
         if (choice->gid_index >= 0 && entry->gid_index != (uint32_t)choice->gid_index)
             continue;
@@ -52,6 +82,7 @@ static bool choose_gid(struct rdma_device *device, const struct rdma_choice *cho
         device->gid = entry->gid;
         device->gid_index = (int)entry->gid_index;
     }
+    free(entries);
     return best >= 0;
 }
 
@@ -234,17 +265,17 @@ static bool is_among(uint8_t gids[][16], uint32_t count, const uint8_t *gid)
     return i < count;
 }
 
-uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size)
+bool rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size,
+                      uint32_t *count)
 {
-    struct ibv_gid_entry entries[GIDS_MAX];
-    ssize_t all = ibv_query_gid_table(device->context, entries, GIDS_MAX, 0);
-    uint32_t count = 0;
-    for (ssize_t i = 0; i < all && count < size; i++) {
-        const uint8_t *gid = entries[i].gid.raw;
-        if (entries[i].port_num == device->port && !is_among(gids, count, gid))
-            memcpy(gids[count++], gid, sizeof gids[0]);
-    }
-    return count;
+    struct ibv_gid_entry *entries;
+    ssize_t all = own_gids(device, &entries);
+    *count = 0;
+    for (ssize_t i = 0; i < all && *count < size; i++)
+        if (!is_among(gids, *count, entries[i].gid.raw))
+            memcpy(gids[(*count)++], entries[i].gid.raw, sizeof gids[0]);
+    free(entries);
+    return all >= 0;
 }
 
 bool rdma_device_look(const struct rdma_device *device, struct rdma_port *port)

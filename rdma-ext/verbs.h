@@ -58,8 +58,9 @@ bool rdma_devices_list(struct rdma_listed *listed, uint32_t size, uint32_t *coun
 /* Selects the GID of its port that is this address; unchanged if there is none. */
 void rdma_device_speak_from(struct rdma_device *device, const uint8_t address[16]);
 
-/* Lists the GIDs of its port, each once. Returns how many, at most `size`. */
-uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size);
+/* Lists the GIDs of its port, each once, and at most `size`. False: the query failed. */
+bool rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size,
+                      uint32_t *count);
 
 /* Writes "memory cannot be pinned" or "queues cannot be had", with the reason by errno. Some
  * devices pin the memory of queues as well. If the reason may be the limit on locked memory,

@@ -490,6 +490,14 @@ fault("refused-device-said-not-to-fit", "rdma-ext/verbs.c",
       "a device that may not be opened is reported as one that has no active port",
       ("else if (outcome->refused != NULL)", "else if (outcome->count < 0)"),
       by=["test_rdma_verbs"])
+fault("many-gids-none", "rdma-ext/verbs.c",
+      "a device with more than 256 GIDs is taken for one without any",
+      ("size <= GIDS_MAX;", "size <= GIDS_USUAL;"),
+      by=["test_rdma_verbs"])
+fault("gids-beyond-the-index", "rdma-ext/verbs.c",
+      "a GID whose place is beyond what an address can name is used as another one",
+      (" && entries[i].gid_index <= GID_INDEX_MAX", ""),
+      by=["test_rdma_verbs"])
 fault("waiting-for-a-stage-overtaken", "rdma-ext/stages.c",
       "a channel that comes when a buffer for pulled bytes is free overtakes those that wait",
       ("TAILQ_INSERT_TAIL(&worker->stages.waiting", "TAILQ_INSERT_HEAD(&worker->stages.waiting"),

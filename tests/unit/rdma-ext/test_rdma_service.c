@@ -47,12 +47,14 @@ void rdma_device_close(struct rdma_device *device)
     close(device->context->async_fd);
 }
 
-uint32_t rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size)
+bool rdma_device_gids(const struct rdma_device *device, uint8_t gids[][16], uint32_t size,
+                      uint32_t *count)
 {
     (void)device;
     (void)size;
     memset(gids[0], 0, sizeof gids[0]);
-    return 1;
+    *count = 1;
+    return true;
 }
 
 bool rdma_device_look(const struct rdma_device *device, struct rdma_port *port)

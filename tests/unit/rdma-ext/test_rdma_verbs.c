@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -22,6 +23,7 @@ static struct {
     const char *name;
     int open_error, pd_error; /* -1: it fails and gives no reason */
     bool is_down;
+    size_t gids; /* more than the one at the place 0 */
 } the[DEVICES];
 
 static int opened;
@@ -111,12 +113,19 @@ int ibv_query_port(struct ibv_context *context, uint8_t number, struct _compat_i
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
                              size_t most, uint32_t flags, size_t size)
 {
-    (void)context;
-    (void)most;
+    const size_t gids = the[number_of(context->device)].gids;
     (void)flags;
     (void)size;
+    if (most <= gids || most * sizeof *entries > UINT16_MAX)
+        return -EINVAL;
     entries[0] = (struct ibv_gid_entry){.port_num = 1, .gid_type = IBV_GID_TYPE_ROCE_V2};
-    return 1;
+    for (uint32_t i = 1; i <= gids; i++)
+        entries[i] = (struct ibv_gid_entry){
+            .port_num = 1,
+            .gid_index = i,
+            .gid_type = IBV_GID_TYPE_ROCE_V2,
+            .gid = {.raw = {1, [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i}}};
+    return (ssize_t)gids + 1;
 }
 
 /* ---- cases ---- */
@@ -183,12 +192,49 @@ static void the_next_one_is_opened_instead(void **state)
     assert_int_equal(opened, 0);
 }
 
+/* Those beyond the 255th cannot be named to the system. */
+static void a_device_with_many_gids(void **state)
+{
+    (void)state;
+    static uint8_t gids[1000][16];
+    const uint8_t far[16] = {1, [14] = 1, [15] = 44}, near[16] = {1, [15] = 200};
+    struct rdma_choice choice = {.gid_index = -1, .address = near};
+    struct rdma_device device;
+    char message[RDMA_MESSAGE_MAX];
+    uint32_t count;
+    the[0].gids = 2000;
+    assert_true(rdma_device_open(&device, &choice, message));
+    assert_int_equal(device.gid_index, 200);
+    assert_true(rdma_device_gids(&device, gids, 1000, &count));
+    assert_int_equal(count, 256);
+    rdma_device_close(&device);
+    the[1].name = NULL;
+    choice.address = far;
+    assert_false(rdma_device_open(&device, &choice, message));
+}
+
+static void gids_that_cannot_be_listed(void **state)
+{
+    (void)state;
+    uint8_t gids[4][16];
+    const struct rdma_choice choice = {.gid_index = -1};
+    struct rdma_device device;
+    char message[RDMA_MESSAGE_MAX];
+    uint32_t count;
+    assert_true(rdma_device_open(&device, &choice, message));
+    the[0].gids = SIZE_MAX;
+    assert_false(rdma_device_gids(&device, gids, 4, &count));
+    rdma_device_close(&device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(what_cannot_be_opened_is_told_with_the_reason, set_up),
         cmocka_unit_test_setup(what_does_not_fit_is_told, set_up),
         cmocka_unit_test_setup(the_next_one_is_opened_instead, set_up),
+        cmocka_unit_test_setup(a_device_with_many_gids, set_up),
+        cmocka_unit_test_setup(gids_that_cannot_be_listed, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
