@@ -647,6 +647,16 @@ void rdma_on_destroyed(struct worker *owner, struct worker_message *message)
     forget(channel);
 }
 
+bool rdma_worker_has_ended(const struct rdma_worker *worker)
+{
+    for (uint32_t i = 0; worker->channel_count > 0 && i < worker->service->max_channels; i++) {
+        const struct rdma_channel *channel = worker->channels[i];
+        if (channel != NULL && channel->is_ending && !channel->is_gone)
+            return false;
+    }
+    return true;
+}
+
 /* ---- life ---- */
 
 struct rdma_worker *rdma_worker_new(struct rdma_service *service, struct rdma_poll_group *group)

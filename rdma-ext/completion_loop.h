@@ -57,6 +57,9 @@ struct rdma_worker {
     uint32_t recycled_chunks;
 };
 
+/* None of its channels still sends what was written before the connection closed. */
+bool rdma_worker_has_ended(const struct rdma_worker *worker);
+
 /* Increments a counter that one thread writes. */
 static inline void rdma_count(_Atomic uint64_t *counter, uint64_t amount)
 {

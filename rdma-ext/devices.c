@@ -238,6 +238,14 @@ static void woken(struct rdma_poll_group *group)
     }
 }
 
+static bool has_ended(const struct rdma_poll_group *group)
+{
+    uint32_t i = 0;
+    while (i < group->worker_count && rdma_worker_has_ended(group->workers[i]))
+        i++;
+    return i == group->worker_count;
+}
+
 /* The group's worker for a channel of that path. NULL: there is none. */
 static struct rdma_worker *worker_for(struct rdma_poll_group *group, const struct rdma_path *path,
                                       bool *fits)
@@ -337,6 +345,7 @@ const struct rdma_ops rdma_verbs_ops = {
     .poll = poll,
     .sleep = may_sleep,
     .woken = woken,
+    .has_ended = has_ended,
     .connect = connect,
     .wrap = rdma_channel_wrap,
     .drop = rdma_end_channel,

@@ -17,6 +17,7 @@
 #define LOOK_EVERY 8
 #define POLLS_PER_LOOK 256 /* calling libevent delays completions that arrive meanwhile */
 #define LONG_WAITS 4
+#define END_NS 2000000000 /* as long as a device repeats what does not arrive */
 
 struct rdma_loop {
     const struct rdma_ops *ops;
@@ -29,6 +30,7 @@ struct rdma_loop {
     uint64_t quiet_since_ns;
     uint32_t long_waits; /* in a row */
     uint32_t rounds;
+    uint64_t ending_since_ns; /* 0: the worker has not asked yet */
 };
 
 static uint64_t clock_ns(void)
@@ -80,6 +82,17 @@ enum rdma_turn rdma_loop_turn(struct rdma_loop *loop)
         return RDMA_TURN_IDLE;
     loop->has_slept = loop->is_timed;
     return loop->ops->sleep(loop->group) ? RDMA_TURN_SLEEP : RDMA_TURN_SKIP;
+}
+
+bool rdma_loop_has_ended(struct worker *worker)
+{
+    struct rdma_loop *loop = worker->rdma;
+    if (loop == NULL || loop->ops->has_ended(loop->group))
+        return true;
+    uint64_t now_ns = clock_ns();
+    if (loop->ending_since_ns == 0)
+        loop->ending_since_ns = now_ns;
+    return now_ns - loop->ending_since_ns >= END_NS;
 }
 
 static void on_woken(evutil_socket_t fd, short what, void *arg)

@@ -27,4 +27,8 @@ enum rdma_turn {
 };
 enum rdma_turn rdma_loop_turn(struct rdma_loop *loop);
 
+/* Whether what the closed connections have sent by channels has arrived: asked when the worker has
+ * no connections any more, and from the first question on for two seconds at most. */
+bool rdma_loop_has_ended(struct worker *worker);
+
 #endif

@@ -52,6 +52,7 @@ struct worker_loop {
     struct event *woken, *store_ready, *second, *pulse;
     uint64_t durable_seen; /* at the last check of worker->undurable */
     bool is_ticking;       /* the timer of `second_fd` is armed */
+    bool is_ending;        /* it has no connections, and waits for the end of their channels */
     bool is_settled;       /* counted out of server->workers_busy */
 };
 
@@ -95,11 +96,11 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     blocked_rest(worker->server->blocked);
 }
 
-/* The timer ticks only for connections: a worker without any sleeps. */
+/* The timer ticks only for connections and channels that end: a worker without any sleeps. */
 static void keep_ticking(struct worker *worker)
 {
     struct worker_loop *loop = worker->loop;
-    bool is_wanted = !LIST_EMPTY(&worker->conns);
+    bool is_wanted = !LIST_EMPTY(&worker->conns) || loop->is_ending;
     if (is_wanted == loop->is_ticking)
         return;
     const struct timespec second = {.tv_sec = is_wanted ? 1 : 0};
@@ -277,8 +278,8 @@ static void run_nested_round(struct worker *worker, struct conn *apart)
     put_shared_back(worker, &shared);
 }
 
-/* The server stops: closes connections without anything in progress; when none is left, the worker
- * reports it, once. */
+/* The server stops: closes connections without anything in progress; when none is left, and their
+ * last replies have arrived, the worker reports it, once. */
 static void drain(struct worker *worker)
 {
     struct conn *conn;
@@ -289,6 +290,9 @@ static void drain(struct worker *worker)
     }
     give_turns(worker);
     if (worker->loop->is_settled || worker->running > 0 || !LIST_EMPTY(&worker->conns))
+        return;
+    worker->loop->is_ending = !rdma_loop_has_ended(worker);
+    if (worker->loop->is_ending)
         return;
     worker->loop->is_settled = true;
     struct server *server = worker->server;

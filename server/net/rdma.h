@@ -117,6 +117,8 @@ struct rdma_ops {
 
     /* The descriptor is readable. */
     void (*woken)(struct rdma_poll_group *group);
+    /* What closed connections have sent has arrived. */
+    bool (*has_ended)(const struct rdma_poll_group *group);
 
     /* False: refused at once; the reason is in error, done() is not called. */
     bool (*connect)(struct rdma_poll_group *group, struct rdma_request *request);

@@ -543,6 +543,10 @@ fault("new-device-unknown-to-some", "rdma-ext/watch.c",
       "a device that comes while workers are being added is unknown to the last of them",
       ("if (at < devices->group_count)", "if (at < 1)"),
       by=["test_rdma_devices"])
+fault("last-replies-lost-at-the-stop", "server/loop/rdma_loop.c",
+      "a server that stops does not wait until its last replies have arrived",
+      ("if (loop == NULL || loop->ops->has_ended(loop->group)) return true;", "if (loop != NULL) return true;"),
+      by=["test_rdma_loop"])
 fault("device-freed-unheard", "rdma-ext/watch.c",
       "a device's queues are freed while a worker still has messages about them",
       ("else end(service);", "else { end(service); drop(devices, i); }"),

@@ -285,6 +285,12 @@ bool rdma_worker_sleep(struct rdma_worker *worker)
     return true;
 }
 
+bool rdma_worker_has_ended(const struct rdma_worker *worker)
+{
+    (void)worker;
+    return true;
+}
+
 bool rdma_worker_woken(struct rdma_worker *worker)
 {
     (void)worker;

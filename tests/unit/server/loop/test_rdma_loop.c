@@ -22,6 +22,7 @@ struct rdma_poll_group {
     int pipe[2];
     bool has_come; /* the next poll finds it */
     bool is_armed;
+    bool is_ending;
     uint32_t polls;
 };
 
@@ -55,8 +56,16 @@ static bool arm(struct rdma_poll_group *worker)
     return was_armed;
 }
 
-static const struct rdma_ops ops = {
-    .attach = attach, .descriptor = descriptor, .poll = poll_device, .sleep = arm};
+static bool has_ended(const struct rdma_poll_group *worker)
+{
+    return !worker->is_ending;
+}
+
+static const struct rdma_ops ops = {.attach = attach,
+                                    .descriptor = descriptor,
+                                    .poll = poll_device,
+                                    .sleep = arm,
+                                    .has_ended = has_ended};
 
 static struct server *server;
 static struct worker worker;
@@ -179,6 +188,24 @@ static void test_some_long_waits_change_nothing(void **state)
     }
 }
 
+/* For some time, but not for ever. */
+static void test_waits_for_the_last_replies(void **state)
+{
+    (void)state;
+    struct timespec began, now;
+    assert_true(rdma_loop_has_ended(&worker));
+    device.is_ending = true;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    assert_false(rdma_loop_has_ended(&worker));
+    device.is_ending = false;
+    assert_true(rdma_loop_has_ended(&worker));
+    device.is_ending = true;
+    while (!rdma_loop_has_ended(&worker))
+        usleep(10000);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    assert_in_range(now.tv_sec - began.tv_sec, 1, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_spins_no_more_where_all_waits_are_long, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_some_long_waits_change_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_waits_for_the_last_replies, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
