@@ -3,9 +3,11 @@
  */
 #include "clients/connect.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "clients/get_into.h"
 #include "clients/registered_memory.h"
@@ -45,6 +47,12 @@ struct vellum *vellum_new(const struct vellum_options *options)
     return NULL;
 }
 
+void vellum_close_on_exec(const redisContext *tcp)
+{
+    if (tcp != NULL && tcp->err == 0)
+        fcntl(tcp->fd, F_SETFD, fcntl(tcp->fd, F_GETFD) | FD_CLOEXEC);
+}
+
 static redisContext *dial(const struct vellum_options *options)
 {
     struct timeval limit = {.tv_sec = options->timeout_ms / 1000,
@@ -58,6 +66,7 @@ static redisContext *dial(const struct vellum_options *options)
         tcp = redisConnectWithTimeout(options->host, options->port, limit);
     else
         tcp = redisConnect(options->host, options->port);
+    vellum_close_on_exec(tcp);
     if (tcp != NULL && tcp->err == 0 && options->timeout_ms > 0)
         redisSetTimeout(tcp, limit);
     if (tcp != NULL && tcp->err == 0 && options->path == NULL)
@@ -140,6 +149,9 @@ void vellum_close(struct vellum *vellum)
     if (vellum->channel != NULL)
         vellum_channel_stop(vellum->channel);
     vellum_unpin_all(vellum);
+    /* Without its queue pair it is of no use to a process that was forked and has it open. */
+    if (vellum->tcp != NULL && vellum->channel != NULL)
+        shutdown(vellum->tcp->fd, SHUT_RDWR);
     if (vellum->tcp != NULL)
         redisFree(vellum->tcp);
     vellum_channel_free(vellum->channel);

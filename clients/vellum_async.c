@@ -233,6 +233,7 @@ static bool dial(struct vellum_async *async)
     async->subscriptions = async->shard_subscriptions = 0;
     vellum->tcp = options->path != NULL ? redisConnectUnixNonBlock(options->path)
                                         : redisConnectNonBlock(options->host, options->port);
+    vellum_close_on_exec(vellum->tcp);
     async->state = DIALLING;
     return !vellum_has_failed(vellum) && watch(async);
 }

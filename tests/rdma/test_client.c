@@ -4,12 +4,14 @@
  */
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -326,6 +328,47 @@ static void connected_again(void **state)
     }
     vellum_pool_free(pool);
     vellum_free(vellum);
+    vellum_free(other);
+}
+
+/* ---- processes ---- */
+
+static bool is_listed(struct vellum *vellum, long long id)
+{
+    redisReply *reply = vellum_command(vellum, "CLIENT LIST ID %lld", id);
+    assert_non_null(reply);
+    bool is = reply->len > 0;
+    freeReplyObject(reply);
+    return is;
+}
+
+/* A process that was forked meanwhile, or a program that was started, keeps no connection open. (A
+ * fork alone may go on to use one by TCP.) */
+static void a_process_keeps_no_connection(void **state)
+{
+    (void)state;
+    struct vellum *other = connect_here();
+    for (int execs = by("rdma") ? 0 : 1; execs < 2; execs++) {
+        struct vellum *vellum = connect_here();
+        long long id = id_of(vellum);
+        assert_true(is_listed(other, id));
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            if (execs)
+                execlp("sleep", "sleep", "30", (char *)NULL);
+            for (;;)
+                pause();
+        }
+        usleep(300000); /* until it has started */
+        vellum_free(vellum);
+        for (int i = 0; i < 100 && is_listed(other, id); i++)
+            usleep(20000);
+        bool is_kept = is_listed(other, id);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        assert_false(is_kept);
+    }
     vellum_free(other);
 }
 
@@ -724,6 +767,7 @@ int main(void)
         cmocka_unit_test(values_into_memory_in_pipelines),
         cmocka_unit_test(pools_of_buffers),
         cmocka_unit_test(connected_again),
+        cmocka_unit_test(a_process_keeps_no_connection),
         cmocka_unit_test(replies_come_in_order_before_the_end),
         cmocka_unit_test(callbacks_give_commands),
         cmocka_unit_test(values_into_memory_by_callback),
