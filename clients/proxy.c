@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@
 #define PIECE_BYTES (64 * 1024)
 #define DIAL_LIMIT_S 5 /* for the connection, and for each answer until there is a channel */
 #define LOOK_S 3
+#define RETRY_S 1 /* when a connection could not be accepted for want of descriptors or memory */
 #define SPIN_ROUNDS 200 /* polls in which nothing moved, before the proxy sleeps */
 
 struct proxy {
@@ -45,6 +47,8 @@ struct proxy {
     enum rdma_mode mode;
     int port;
     struct pair *pairs;
+    struct event *arrivals; /* of connections; not awaited while there are no descriptors */
+    struct event *retry;    /* they are awaited again */
 };
 
 struct piece {
@@ -150,6 +154,7 @@ static void end_pair(struct pair *pair)
     vellum_channel_free(pair->channel);
     if (pair->tcp != NULL)
         redisFree(pair->tcp);
+    event_add(pair->proxy->arrivals, NULL); /* there are descriptors again */
     free(pair);
 }
 
@@ -277,11 +282,31 @@ static bool make_events(struct pair *pair)
            event_add(pair->tcp_in, NULL) == 0 && event_add(pair->client_in, NULL) == 0;
 }
 
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct proxy *proxy = arg;
+    event_add(proxy->arrivals, NULL);
+}
+
+/* A connection that cannot be accepted stays where it is: the listening socket would be reported as
+ * readable for ever. */
+static void rest_if_exhausted(struct proxy *proxy, int error)
+{
+    const struct timeval time = {.tv_sec = RETRY_S};
+    if ((error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) &&
+        event_add(proxy->retry, &time) == 0)
+        event_del(proxy->arrivals);
+}
+
 static void on_connection(evutil_socket_t listening, short what, void *arg)
 {
     (void)what;
     struct proxy *proxy = arg;
     int yes = 1, fd = accept((int)listening, NULL, NULL);
+    if (fd < 0)
+        rest_if_exhausted(proxy, errno);
     struct pair *pair = fd >= 0 ? calloc(1, sizeof *pair) : NULL;
     if (pair == NULL) {
         if (fd >= 0)
@@ -459,6 +484,26 @@ static bool read_options(struct proxy *proxy, int argc, char **argv, int *status
     return false;
 }
 
+/* Each connection takes several. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit); /* else with what there is */
+}
+
+static bool await_arrivals(struct proxy *proxy, int fd)
+{
+    proxy->base = event_base_new();
+    if (fd < 0 || proxy->base == NULL)
+        return false;
+    proxy->arrivals = event_new(proxy->base, fd, EV_READ | EV_PERSIST, on_connection, proxy);
+    proxy->retry = evtimer_new(proxy->base, on_retry, proxy);
+    return proxy->arrivals != NULL && proxy->retry != NULL && event_add(proxy->arrivals, NULL) == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct proxy proxy = {.host = "127.0.0.1", .port = 6379, .password = getenv("VELLUM_PASSWORD")};
@@ -467,13 +512,9 @@ int main(int argc, char **argv)
         return status;
     const char *where = proxy.where;
     signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
     int fd = where[0] == '/' ? listen_unix(where) : listen_tcp(port_of(where));
-    proxy.base = event_base_new();
-    struct event *arrivals =
-        fd >= 0 && proxy.base != NULL
-            ? event_new(proxy.base, fd, EV_READ | EV_PERSIST, on_connection, &proxy)
-            : NULL;
-    if (arrivals == NULL || event_add(arrivals, NULL) != 0) {
+    if (!await_arrivals(&proxy, fd)) {
         fprintf(stderr, "vellum-rdma-proxy: cannot listen on %s: %s\n", where, strerror(errno));
         return EXIT_FAILURE;
     }

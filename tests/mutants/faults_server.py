@@ -623,6 +623,10 @@ fault("proxy-hides-the-password", "clients/proxy.c",
       "the proxy does not say that its password is wrong",
       ("snprintf(refusal, RDMA_MESSAGE_MAX, \"%s\", reply->str);", "(void)refusal;"),
       by=["test_proxy.py::test_a_wrong_password_is_told"])
+fault("proxy-busy-without-descriptors", "clients/proxy.c",
+      "a proxy that has no descriptors left tries again and again to accept a connection",
+      ("event_del(proxy->arrivals);", "(void)proxy;"),
+      by=["test_proxy.py::test_without_descriptors_it_waits"])
 fault("long-commands-formatted", "clients/connection.c",
       "commands that are longer than an int can count are given to hiredis",
       ("if (left < head || length > left - head) return false;", ""),

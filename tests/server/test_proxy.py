@@ -1,6 +1,7 @@
 """What vellum-rdma-proxy says to a client that it cannot carry. What it carries: tests/rdma."""
 
 import os
+import resource
 import socket
 import subprocess
 import time
@@ -21,18 +22,23 @@ def workers():
     return 1
 
 
+def connect(proxy, path):
+    client = socket.socket(socket.AF_UNIX)
+    client.settimeout(20)
+    deadline = time.monotonic() + 20
+    while client.connect_ex(path) != 0:
+        assert proxy.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    return client
+
+
 def refusal(port, path, password, *options):
     """What a client reads from a proxy that has this password."""
     env = dict(os.environ, VELLUM_PASSWORD=password)
     proxy = subprocess.Popen([PROGRAM, "--listen", path, "--port", str(port), "--device", "nowhere",
                               *options], env=env)
     try:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(20)
-            deadline = time.monotonic() + 20
-            while client.connect_ex(path) != 0:
-                assert proxy.poll() is None and time.monotonic() < deadline
-                time.sleep(0.01)
+        with connect(proxy, path) as client:
             return client.makefile("rb").read().decode()
     finally:
         proxy.kill()
@@ -53,3 +59,33 @@ def test_a_server_without_a_password_is_asked_for_a_channel(make_server, tmp_pat
     said = refusal(make_server().port, str(tmp_path / "socket"), "any")
     assert "RDMA" in said.partition("; the reply to AUTH was: ")[0]
     assert "; the reply to AUTH was: ERR" in said
+
+
+def processor_seconds(proxy):
+    with open(f"/proc/{proxy.pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_without_descriptors_it_waits(server, tmp_path):
+    """And takes the connection up when there are some; at its start it has raised its limit."""
+    path = str(tmp_path / "socket")
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    proxy = subprocess.Popen(
+        [PROGRAM, "--listen", path, "--port", str(server.port), "--device", "nowhere"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, most)))
+    try:
+        connect(proxy, path).close()
+        assert resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE) == (most, most)
+        time.sleep(0.5)
+        used = 1 + max(int(fd) for fd in os.listdir(f"/proc/{proxy.pid}/fd"))
+        resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, (used, most))
+        with connect(proxy, path) as client:
+            before = processor_seconds(proxy)
+            time.sleep(3)
+            assert processor_seconds(proxy) - before < 1
+            resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, (most, most))
+            assert client.makefile("rb").read().startswith(b"-ERR vellum-rdma-proxy: ")
+    finally:
+        proxy.kill()
+        proxy.wait()
