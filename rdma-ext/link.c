@@ -509,7 +509,7 @@ static bool take_grant(struct rdma_link *link)
 }
 
 /* Called when a frame becomes the first of the inbox; it is copied once and then checked. False:
- * it has nothing to be read, or is invalid. */
+ * it has nothing to be read, or is invalid; a reference that was refused is not kept. */
 static bool begin_first(struct rdma_link *link)
 {
     bool is_good = true;
@@ -523,6 +523,8 @@ static bool begin_first(struct rdma_link *link)
             link->pull.rest.length == 0)
             is_good = rdma_reference_read(&link->pull.rest, first_of(link)->payload);
     }
+    if (!is_good)
+        link->pull.rest.length = 0;
     link->has_failed = link->has_failed || !is_good;
     return is_good && rdma_link_has_input(link);
 }

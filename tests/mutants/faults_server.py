@@ -523,6 +523,10 @@ fault("useless-device-hides-its-reason", "rdma-ext/devices.c",
       "a device that cannot be used is reported as if there were none",
       ("problem = rest;", ";"),
       by=["test_rdma_devices"])
+fault("refused-reference-read", "rdma-ext/link.c",
+      "memory is read by a reference that has been refused, if the link is asked once more",
+      ("if (!is_good) link->pull.rest.length = 0;", ""),
+      by=["test_rdma_link"])
 fault("end-needs-a-buffer", "rdma-ext/link.c",
       "END waits for the send buffers of the replies before it, though it needs none",
       ("(is_inline || has_buffer(link))", "has_buffer(link)"),

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <cmocka.h>
 
@@ -81,11 +82,40 @@ static void what_was_not_placed_is_not_told(void **state)
     assert_int_equal(device.sends, 0);
 }
 
+static void refuse_reference(uint64_t address, char flags)
+{
+    struct rdma_link link;
+    const struct rdma_frame frame = {.type = RDMA_FRAME_PULL, .length = RDMA_REFERENCE_BYTES};
+    const struct rdma_reference reference = {.address = address, .length = 100, .rkey = 1};
+    char message[RDMA_HEADER_BYTES + RDMA_REFERENCE_BYTES], bytes[FRAME];
+    begin(&link);
+    link.takes = RDMA_TAKES(RDMA_FRAME_PULL);
+    rdma_frame_write(message, &frame);
+    rdma_reference_write(message + RDMA_HEADER_BYTES, &reference);
+    message[sizeof message - 1] = flags;
+    assert_true(rdma_link_received(&link, message, sizeof message, 0));
+    for (int i = 0; i < 3; i++) {
+        assert_false(rdma_link_can_pull(&link));
+        assert_int_equal(rdma_link_read(&link, bytes, sizeof bytes), 0);
+        assert_true(link.has_failed);
+        assert_false(link.pull.is_under_way);
+    }
+}
+
+/* However often the link is asked, nothing is read from there. */
+static void references_that_are_refused(void **state)
+{
+    (void)state;
+    refuse_reference(UINT64_MAX - 5, 0);
+    refuse_reference(4096, 2); /* a flag that does not exist */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_placed_is_told),
         cmocka_unit_test(what_was_not_placed_is_not_told),
+        cmocka_unit_test(references_that_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
