@@ -29,10 +29,6 @@ fault("node-kept-over-a-pause", "storage/tree/tree_edit.c",
       "a run looks for a node where it was before its pause",
       ("tree->seen[level].leavings == tree->txn->leavings &&", ""),
       by=[BORROWED])
-fault("waits-for-a-file-that-cannot-grow", "storage/value/slot_alloc.c",
-      "who waits for a larger file goes on waiting when the device has failed",
-      ("if (env_failed(&store->env)) /* no file grows any more */ return STORE_REFUSED;", ""),
-      by=[FAULTS])
 fault("due-keys-passed-over", "storage/index/ttl.c",
       "the walk over keys that have expired passes those that cannot be taken now",
       ("ttl->walk_key = key << KEY_SHIFT; return false; } } } return true;",

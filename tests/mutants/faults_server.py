@@ -276,10 +276,6 @@ fault("spool-in-short-parts", "server/net/spool.c",
       "where memory is short, input goes to the device in short parts however long it is",
       ("is_short && spool->chunk_count < PIECE / CHUNK_COST ?", "is_short ?"),
       by=["test_pipelines.py::test_many_long_pipelines_at_once"])
-fault("spool-without-a-wait", "server/net/spool.c",
-      "more is received while the device has to catch up",
-      ("!spool->waits_to_write && !tail_is_due(spool);", "true;"),
-      by=["test_pipelines.py::test_messages_while_it_is_set_aside"])
 
 # ---- replies that leave while their command runs, and what is to come before other commands ----
 
@@ -309,7 +305,7 @@ fault("values-read-for-names", "server/types/members.c",
 fault("long-elements-at-once", "server/commands/cmd_list_search.c",
       "long elements are compared in one round, however many",
       ("if (collector_step_fills(collector, PIECE_ENTRIES)) return collector_step(call, collector);", ""),
-      by=["test_gaps.py::test_long_elements_are_compared_in_many_rounds"])
+      by=["test_gaps.py::test_long_elements_in_memory_are_compared_in_many_rounds"])
 fault("messages-within-a-script", "server/net/conn_output.c",
       "a client's message stands before the replies that its busy script holds up",
       ("bool is_held = conn->is_streaming || conn->worker->apart == conn;",

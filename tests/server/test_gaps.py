@@ -507,6 +507,22 @@ def test_fields_of_distant_bytes_are_many_rounds(server):
             assert client.info("stats")["keyspace_misses"] == misses + (key == "none")
 
 
+@pytest.mark.parametrize("server", [{"maxmemory": "1gb"}], indirect=True, ids=[""])
+def test_long_elements_in_memory_are_compared_in_many_rounds(server):
+    """400 MB of them, equal up to the last byte: none has to be waited for."""
+    client = server.client()
+    element = bytes(400_000)
+    for _ in range(20):
+        client.rpush("list", *[element] * 50)
+    with server.raw() as raw:
+        for words in (["LPOS"], ["LREM", "0"], ["LINSERT", "BEFORE"]):
+            longest(raw)
+            client.execute_command(words[0], "list", *words[1:], element[:-1] + b"x",
+                                   *["y"] * (words[0] == "LINSERT"))
+            assert longest(raw) < LIMIT_USEC, words
+    assert client.llen("list") == 1000
+
+
 @pytest.mark.parametrize("server", [{"maxmemory": "64mb"}], indirect=True, ids=[""])
 @pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a script"])
 def test_long_elements_are_compared_in_many_rounds(server, nested):
