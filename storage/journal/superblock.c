@@ -156,11 +156,19 @@ static bool better(const struct format_superblock *candidate, const struct forma
     return is_valid(candidate) && (best->magic == 0 || candidate->sequence > best->sequence);
 }
 
-/* A copy is one sector, so that a crash leaves it old or new; blank: not written yet. */
-static bool is_damaged(const struct format_superblock *copy)
+/* A copy is one sector, so that a crash leaves it old or new. Blank: not written yet, which it is
+ * only while the other one is the first that was written. */
+static bool is_damaged(const struct format_superblock *copy, const struct format_superblock *other)
 {
     static const struct format_superblock blank;
-    return memcmp(copy, &blank, sizeof blank) != 0 && !is_valid(copy);
+    bool may_be_blank = is_valid(other) && other->sequence == 1;
+    return !is_valid(copy) && !(may_be_blank && memcmp(copy, &blank, sizeof blank) == 0);
+}
+
+static bool are_in_turn(const struct format_superblock *a, const struct format_superblock *b)
+{
+    return is_valid(a) && is_valid(b) &&
+           (a->sequence + 1 == b->sequence || b->sequence + 1 == a->sequence);
 }
 
 static enum store_result judge(const struct format_superblock *found, uint64_t magic,
@@ -260,9 +268,9 @@ enum store_result superblock_read(struct superblock *block, char *message)
     bool ours = copies[0].magic == FORMAT_SUPERBLOCK_MAGIC;
     result = judge(&best, copies[!ours].magic, copies[!ours].version, message);
     if (result == STORE_OK) {
-        block->is_damaged = is_damaged(&copies[0]) || is_damaged(&copies[1]);
-        block->is_in_turn = copies[0].sequence + 1 == copies[1].sequence ||
-                            copies[1].sequence + 1 == copies[0].sequence;
+        block->is_damaged =
+            is_damaged(&copies[0], &copies[1]) || is_damaged(&copies[1], &copies[0]);
+        block->is_in_turn = are_in_turn(&copies[0], &copies[1]);
         if (block->is_damaged)
             env_log(block->env, STORE_LOG_WARNING,
                     "A copy of the superblock is damaged: the other one is used");

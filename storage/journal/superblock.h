@@ -23,7 +23,7 @@ struct superblock {
     struct format_superblock latest;
     struct format_secret secret; /* derived from `latest` */
     bool is_damaged;             /* one of its copies was damaged when it was read */
-    bool is_in_turn;             /* its copies are the last two that were written */
+    bool is_in_turn;             /* both copies are valid, and the last two that were written */
 };
 
 STORE_MUST_CHECK enum store_result

@@ -417,7 +417,9 @@ enum store_result redo_read(struct store *store, struct redo_log *log, char *mes
             return result;
     }
     settle(store, log);
-    bool orderly = store->superblock.latest.clean && !store->superblock.is_damaged;
+    /* Without the other copy, a start may have followed that this one knows nothing of. */
+    bool orderly = store->superblock.latest.clean && !store->superblock.is_damaged &&
+                   store->superblock.is_in_turn;
     return orderly ? STORE_OK : look_behind(store, log, message);
 }
 

@@ -287,7 +287,8 @@ fault("unreadable-is-the-end", "storage/recovery/redo.c",
       by=[FAULTS])
 fault("one-superblock-of-a-stop", "storage/recovery/redo.c",
       "a superblock that says `clean` is believed though the newer one is lost",
-      ("store->superblock.latest.clean && !store->superblock.is_damaged;", "store->superblock.latest.clean;"),
+      ("store->superblock.latest.clean && !store->superblock.is_damaged && store->superblock.is_in_turn;",
+       "store->superblock.latest.clean;"),
       by=[ROT])
 fault("redo-not-flushed", "storage/recovery/recover.c",
       "what recovery wrote is not flushed before the journal is given up",
@@ -403,6 +404,10 @@ fault("superblock-unchecked", "storage/journal/superblock.c",
       "a damaged copy of the superblock is believed",
       ("copy->checksum == checksum_of(copy) &&", ""),
       by=[FAULTS, CUTS, POWERCUT])
+fault("superblock-blank", "storage/journal/superblock.c",
+      "that the second copy of a new directory is lost passes for that it was not written yet",
+      ("return is_valid(a) && is_valid(b) &&", "return"),
+      by=[ROT])
 fault("superblock-believed", "storage/journal/superblock.c",
       "sizes and places in a superblock with a right checksum are believed",
       ("copy->checksum == checksum_of(copy) && is_sound(copy);", "copy->checksum == checksum_of(copy);"),
