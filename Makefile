@@ -436,6 +436,7 @@ STORAGE_TEST_SRC := \
 	tests/storage/recovery/test_cuts.c \
 	tests/storage/recovery/test_cuts_space.c \
 	tests/storage/recovery/test_index_file.c \
+	tests/storage/recovery/test_lost.c \
 	tests/storage/recovery/test_powercut.c \
 	tests/storage/recovery/test_rot.c \
 	tests/storage/test_faults.c \

@@ -298,6 +298,7 @@ static void check_partition(struct check *check, struct partition *partition, ch
 /* A summary of a partition's tables that does not depend on their order. */
 struct summary {
     uint64_t entries, entry_sum, free_sum, expiries, keys;
+    uint64_t classed; /* segments that have a class */
 };
 
 static uint64_t mixed(uint64_t number)
@@ -315,9 +316,11 @@ static bool add_entry(void *arg, uint32_t slot, uint64_t entry)
 
 static void sum_up_file(const struct page_file *file, struct summary *summary)
 {
-    for (uint32_t i = 0; i < file->segment_assigned; i++)
+    for (uint32_t i = 0; i < file->segment_assigned; i++) {
+        summary->classed += file->segment_class[i] != 0;
         summary->free_sum += mixed((uint64_t)i << 32 | (uint64_t)file->segment_class[i] << 16 |
                                    file->segment_free[i]);
+    }
     for (uint32_t page = 0; page < file->segment_assigned * SEGMENT_PAGES; page++)
         summary->free_sum += mixed(file->free_slots[page] ^ mixed(page));
 }
@@ -391,6 +394,23 @@ static void report_lost_index(struct store *store)
     store->disk->ops->close(file);
 }
 
+/* Where headers are lost, the checkpoint alone still knows of what is in their segments. */
+static void report_difference(struct store *store, uint32_t number, const struct summary *found,
+                              const struct summary *loaded)
+{
+    const char *of = number < store->partition_count ? "partition" : "large values, space";
+    if (memcmp(found, loaded, sizeof *found) == 0)
+        return;
+    if (loaded->classed > found->classed)
+        env_log(&store->env, STORE_LOG_WARNING,
+                "Segments of %s %u that the index checkpoint knows of are missing: restore the "
+                "directory from a backup, and do not remove the file `index`",
+                of, number);
+    else
+        env_log(&store->env, STORE_LOG_WARNING,
+                "The index checkpoint is wrong about %s %u: remove the file `index`", of, number);
+}
+
 /* Replaces what the scan has found by the content of the checkpoint. If the checkpoint leaves a
  * sweep to the next start, the two differ; that is no fault. */
 static void check_index(struct check *check)
@@ -415,10 +435,7 @@ static void check_index(struct check *check)
     check->found->has_index =
         memcmp(found, loaded, (store->partition_count + 1) * sizeof *found) == 0;
     for (uint32_t i = 0; i <= store->partition_count; i++)
-        if (memcmp(&found[i], &loaded[i], sizeof found[i]) != 0)
-            env_log(&store->env, STORE_LOG_WARNING,
-                    "The index checkpoint is wrong about %s %u: remove the file `index`",
-                    i < store->partition_count ? "partition" : "large values, space", i);
+        report_difference(store, i, &found[i], &loaded[i]);
 }
 
 /* ---- the whole check ---- */

@@ -279,16 +279,28 @@ static bool lay(struct segment_buffer *buffer, const struct redo *redo, uint32_t
     return true;
 }
 
+/* The journal's first operation on a segment; NULL: none. */
+static const struct redo *first_redo(const struct scan *scan, const struct page_file *file,
+                                     uint32_t segment)
+{
+    uint32_t first = segment * SEGMENT_PAGES;
+    if (scan->journal->redo_count == 0)
+        return NULL;
+    const struct redo *redo = redo_first(scan->journal, file->id, first);
+    bool is_there = redo < scan->journal->redo + scan->journal->redo_count &&
+                    redo->file == file->id && redo->page < first + SEGMENT_PAGES;
+    return is_there ? redo : NULL;
+}
+
 /* Applies the journal's operations to a segment. */
 static enum store_result overlay(struct scan *scan, struct page_file *file, uint32_t segment,
                                  struct segment_buffer *buffer)
 {
     uint32_t first = segment * SEGMENT_PAGES;
-    if (scan->journal->redo_count == 0)
-        return STORE_OK;
     const struct redo *end = scan->journal->redo + scan->journal->redo_count;
-    const struct redo *redo = redo_first(scan->journal, file->id, first);
-    for (; redo < end && redo->file == file->id && redo->page < first + SEGMENT_PAGES; redo++)
+    const struct redo *redo = first_redo(scan, file, segment);
+    for (; redo && redo < end && redo->file == file->id && redo->page < first + SEGMENT_PAGES;
+         redo++)
         if (!lay(buffer, redo, redo->page - first, file->segment_class[segment]))
             return STORE_CORRUPT;
     return STORE_OK;
@@ -365,15 +377,33 @@ static void write_changed(struct scan *scan, struct page_file *file, uint32_t se
     scan->queue->disk->ops->submit(scan->queue);
 }
 
-/* Skips a segment without a valid class. A damaged one stays unused. One that has lost its
- * class becomes blank; it may still be full of its old content, and is zeroed. */
+/* Whether a segment without a header has had one: a blank one is all zeros, and the journal has
+ * nothing for it, since it would also assign the class. */
+static bool has_lost_header(const struct scan *scan, const struct page_file *file, uint32_t segment,
+                            const char *bytes)
+{
+    bool is_blank = bytes[0] == 0 && memcmp(bytes, bytes + 1, SEGMENT_BYTES - 1) == 0;
+    return !is_blank || first_redo(scan, file, segment);
+}
+
+/* Skips a segment without a valid class. A damaged one stays unused: under another class, its old
+ * items could come back. One that has lost its class becomes blank; it may still be full of its
+ * old content, and is zeroed. */
 static void pass_over(struct scan *scan, struct page_file *file, uint32_t segment, int size_class,
                       bool emptied)
 {
     struct segment_buffer *buffer = &scan->buffers[segment % READ_AHEAD];
-    if (size_class == 0)
-        page_file_add_blank(file, segment);
-    if (size_class == 0 && emptied) {
+    if (size_class < 0)
+        return;
+    if (!emptied && has_lost_header(scan, file, segment, buffer->bytes)) {
+        scan->damaged++;
+        env_log(&scan->store->env, STORE_LOG_WARNING,
+                "The header of segment %u of page file %u is missing: its items are not served",
+                segment, file->id);
+        return;
+    }
+    page_file_add_blank(file, segment);
+    if (emptied) {
         memset(buffer->bytes, 0, SEGMENT_BYTES);
         memset(buffer->changed, 0xff, sizeof buffer->changed);
         write_changed(scan, file, segment, buffer);

@@ -7,7 +7,7 @@ there instead. `killers` are tried in turn until one fails.
 import dataclasses
 
 POWERCUT, CUTS, FAULTS, STALLS = "test_powercut", "test_cuts", "test_faults", "test_stalls"
-ROT, DISK, RANDOM, CONCURRENT = "test_rot", "test_disk", "test_random", "test_concurrent"
+ROT, LOST, DISK, RANDOM, CONCURRENT = "test_rot", "test_lost", "test_disk", "test_random", "test_concurrent"
 INDEX_FILE, SPACE, LONG_RECORD = "test_index_file", "test_page_file", "test_long_record"
 CUTS_SPACE = "test_cuts_space"
 TREES = ["test_tree", "test_tree_room", "test_tree_reads"]

@@ -1,6 +1,6 @@
 """What makes acknowledged changes last, and recovery."""
 
-from fault import (Faults, BULK_LOAD, CUTS, CUTS_SPACE, FAULTS, INDEX_FILE, LONG_RECORD, POWERCUT, RANDOM,
+from fault import (Faults, BULK_LOAD, CUTS, CUTS_SPACE, FAULTS, INDEX_FILE, LONG_RECORD, LOST, POWERCUT, RANDOM,
                    ROT, SPACE, STALLS, TINY_BELIEVED, UPLOAD)
 
 ALL = Faults()
@@ -239,7 +239,7 @@ fault("zeros-not-flushed", "storage/maintenance/reclaim.c",
       by=[SPACE, CUTS_SPACE])
 fault("emptying-not-finished", "storage/recovery/recover.c",
       "a start leaves in a segment what was to be emptied when the power went",
-      ("if (size_class == 0 && emptied) {", "if (false) {"),
+      ("if (emptied) {", "if (false) {"),
       by=[SPACE, CUTS_SPACE])
 fault("emptied-is-redone", "storage/recovery/redo.c",
       "what a segment held before it changed its class is redone over what it holds now",
@@ -407,7 +407,15 @@ fault("superblock-unchecked", "storage/journal/superblock.c",
 fault("superblock-blank", "storage/journal/superblock.c",
       "that the second copy of a new directory is lost passes for that it was not written yet",
       ("return is_valid(a) && is_valid(b) &&", "return"),
-      by=[ROT])
+      by=[LOST])
+fault("header-blank", "storage/recovery/recover.c",
+      "a segment whose header reads as zeros is taken for a blank one",
+      ("if (!emptied && has_lost_header(scan, file, segment, buffer->bytes))", "if (false)"),
+      by=[LOST])
+fault("header-blank-though-journaled", "storage/recovery/recover.c",
+      "a segment of zeros that the journal has something for is taken for a blank one",
+      ("return !is_blank || first_redo(scan, file, segment);", "return !is_blank;"),
+      by=[LOST])
 fault("superblock-believed", "storage/journal/superblock.c",
       "sizes and places in a superblock with a right checksum are believed",
       ("copy->checksum == checksum_of(copy) && is_sound(copy);", "copy->checksum == checksum_of(copy);"),

@@ -486,40 +486,6 @@ static uint32_t rot_superblock(struct rig *rig, const struct medium *medium, con
     return opened;
 }
 
-/* With one copy all zeros: the same. How often it was opened, of twice. */
-static uint32_t blank_superblock(struct rig *rig, const struct medium *medium, const char *value)
-{
-    static const char zeros[PAGE_SIZE];
-    uint32_t opened = 0;
-    for (uint32_t copy = 0; copy < 2; copy++) {
-        struct medium *hurt = medium_copy(medium);
-        medium_poke(hurt, "superblock", copy * PAGE_SIZE, zeros, sizeof zeros);
-        enum store_result result = rig_open(rig, medium_disk(hurt));
-        must(result == STORE_OK || (result == STORE_CORRUPT && strstr(rig->message, "backup")),
-             "copy %u: %d, %s", copy, result, rig->message);
-        if (result == STORE_OK) {
-            opened++;
-            must(rig->warnings > 0, "copy %u: its loss is not noticed", copy);
-            must(has_value(rig, "key", value), "copy %u: a commit is gone", copy);
-            rig_close_well(rig);
-        }
-        medium_free(hurt);
-    }
-    return opened;
-}
-
-static void a_superblock_of_zeros_in_the_first_epoch(void **state)
-{
-    (void)state;
-    struct rig rig;
-    struct medium *medium = new_store(&rig);
-    must(do_set(&rig, "key", "first") == STORE_OK, "set");
-    crash(&rig, medium);
-    must(blank_superblock(&rig, medium, "first") == 1,
-         "the copy of the making knows nothing of what came behind");
-    medium_free(medium);
-}
-
 static void any_byte_of_a_superblock(void **state)
 {
     (void)state;
@@ -537,12 +503,6 @@ static void any_byte_of_a_superblock(void **state)
     rig_open_on(&rig, medium);
     must(do_set(&rig, "key", "second") == STORE_OK, "set");
     crash(&rig, medium);
-    must(blank_superblock(&rig, clean, "first") == 2 &&
-             blank_superblock(&rig, unchanged, "first") == 2,
-         "one copy should do");
-    must(blank_superblock(&rig, changed, "second") == 1 &&
-             blank_superblock(&rig, medium, "second") == 1,
-         "the older copy knows nothing of the last start");
     for (uint32_t first = 0; first < SUPER_STEP; first++) {
         if (first == 0) {
             must(rot_superblock(&rig, clean, "first", first) == SUPER_TRIES,
@@ -791,7 +751,6 @@ int main(void)
         cmocka_unit_test(a_node_that_cannot_be_read_now),
         cmocka_unit_test(some_bytes_of_a_collection),
         cmocka_unit_test(any_byte_of_a_superblock),
-        cmocka_unit_test(a_superblock_of_zeros_in_the_first_epoch),
         cmocka_unit_test(any_byte_of_a_group),
         cmocka_unit_test(some_bytes_of_long_groups),
         cmocka_unit_test(groups_around_the_end_of_the_ring),
