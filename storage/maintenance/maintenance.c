@@ -102,6 +102,23 @@ static bool has_table_for(struct page_file *file, uint32_t count, uint64_t bytes
     return has;
 }
 
+/* The file was cut in the midst of a segment. What is left of that segment becomes zeros, durably,
+ * before the file grows: a blank segment must not show its old items again. */
+static int blank_rest(struct store *store, struct page_file *file, uint64_t begin)
+{
+    uint64_t size = store->disk->ops->size(file->file);
+    if (size == begin)
+        return 0;
+    uint64_t length = (size - begin + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
+    char *zeros = disk_alloc(length);
+    if (!zeros)
+        return ENOMEM;
+    memset(zeros, 0, length);
+    int error = disk_write(store->maintenance_queue, file->file, zeros, length, begin, true);
+    free(zeros);
+    return error;
+}
+
 static void grow(struct store *store, struct page_file *file)
 {
     uint32_t count = growth(store, file);
@@ -109,7 +126,7 @@ static void grow(struct store *store, struct page_file *file)
     int error = ENOSPC;
     if (count && !has_table_for(file, count, before))
         error = ENOMEM;
-    else if (count)
+    else if (count && (error = blank_rest(store, file, before)) == 0)
         error = store->disk->ops->extend(file->file, before + (uint64_t)count * SEGMENT_BYTES);
     if (error && !is_lack_of_room(error)) { /* the flush covers earlier writes, too */
         env_fail(&store->env, "extending a file", error);

@@ -22,6 +22,33 @@
 #define FRAMES_AT_FIRST 256u
 #define MAINTENANCE_DEPTH 64u
 
+/* A file that was cut in the midst of a segment: what is left of it is not served. If it is all
+ * zeros, the growing of the file was interrupted, and nothing is lost; of extents only the header
+ * tells. */
+static enum store_result report_rest(struct store *store, struct page_file *file, const char *name,
+                                     uint64_t size)
+{
+    uint64_t begin = size / SEGMENT_BYTES * SEGMENT_BYTES;
+    uint64_t length = (size - begin) / PAGE_SIZE * PAGE_SIZE;
+    if (file->id == FORMAT_EXTENT_FILE && length > PAGE_SIZE)
+        length = PAGE_SIZE;
+    if (length == 0)
+        return STORE_OK;
+    char *bytes = disk_alloc(length);
+    if (!bytes)
+        return STORE_NO_MEMORY;
+    int error = disk_read(store->maintenance_queue, file->file, bytes, length, begin);
+    if (error || bytes[0] != 0 || memcmp(bytes, bytes + 1, length - 1) != 0) {
+        atomic_fetch_add(&store->damaged, 1);
+        env_log(&store->env, STORE_LOG_WARNING,
+                "%s of the data directory ends in the midst of a segment: the last %llu KB are not "
+                "served",
+                name, (unsigned long long)(size - begin) >> 10);
+    }
+    free(bytes);
+    return STORE_OK;
+}
+
 static enum store_result open_page_file(struct store *store, struct page_file *file,
                                         const char *name, uint8_t id, char *message)
 {
@@ -44,7 +71,7 @@ static enum store_result open_page_file(struct store *store, struct page_file *f
         return STORE_NO_MEMORY;
     file->segment_count = (uint32_t)(size / SEGMENT_BYTES);
     atomic_fetch_add(&store->store_bytes, size);
-    return STORE_OK;
+    return report_rest(store, file, name, size);
 }
 
 static enum store_result open_partitions(struct store *store, char *message)

@@ -416,6 +416,10 @@ fault("header-blank-though-journaled", "storage/recovery/recover.c",
       "a segment of zeros that the journal has something for is taken for a blank one",
       ("return !is_blank || first_redo(scan, file, segment);", "return !is_blank;"),
       by=[LOST])
+fault("rest-grown-over", "storage/maintenance/maintenance.c",
+      "a file that was cut within a segment grows over what is left of it",
+      ("if (size == begin) return 0;", "if (size >= begin) return 0;"),
+      by=[LOST])
 fault("superblock-believed", "storage/journal/superblock.c",
       "sizes and places in a superblock with a right checksum are believed",
       ("copy->checksum == checksum_of(copy) && is_sound(copy);", "copy->checksum == checksum_of(copy);"),

@@ -1,10 +1,12 @@
-/* What is lost and reads as zeros: a page, a segment, a copy of the superblock. It is noticed, and
- * not taken for what has never been written. */
+/* What is lost and reads as zeros, or is missing: a page, a segment, the end of a file, a copy of
+ * the superblock. It is noticed, and not taken for what has never been written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -119,6 +121,75 @@ static void a_slab_header_of_zeros(void **state)
     expect_a_lost_segment(&rig, medium);
 }
 
+/* ---- files that were cut ---- */
+
+/* Other keys, of the class of "hurt", until there is a segment more. */
+static void fill_until_it_grows(struct rig *rig)
+{
+    const struct page_file *file = &rig->store->partitions[0].file;
+    uint32_t before = file->segment_count;
+    char key[16];
+    for (uint32_t i = 0; file->segment_count == before; i++) {
+        snprintf(key, sizeof key, "key:%u", i);
+        must(do_set(rig, key, "value-of-the-rest") == STORE_OK, "a set fails: %s",
+             rig->last_warning);
+    }
+}
+
+/* What is left of the segment does not come back when the file grows over it. */
+static void a_file_cut_within_a_segment(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = new_store(&rig);
+    must(do_set(&rig, "well", LEFT_ALONE) == STORE_OK, "set");
+    for (uint32_t i = 0; i < 200; i++) { /* beyond the pages that are written at once */
+        char key[16];
+        snprintf(key, sizeof key, "old:%u", i);
+        must(do_set(&rig, key, "value-of-before") == STORE_OK, "set");
+    }
+    must(do_set(&rig, "hurt", "value-to-be-hurt") == STORE_OK, "set");
+    rig_close_well(&rig);
+    uint64_t at = segment_of_hurt(medium, "value-to-be-hurt");
+    must(at > 0, "the test's own assumption");
+    medium_shorten(medium, "slabs-00", at + SEGMENT_BYTES / 2);
+    rig_open_on(&rig, medium);
+    must(damaged(&rig) == 1 && rig.warnings == 1 && strstr(rig.last_warning, "slabs-00"),
+         "%llu are counted; %s", (unsigned long long)damaged(&rig), rig.last_warning);
+    must(has_value(&rig, "hurt", NULL) && has_value(&rig, "well", LEFT_ALONE), "the keys");
+    fill_until_it_grows(&rig);
+    rig_reopen(&rig, medium);
+    must(damaged(&rig) == 0 && rig.warnings == 0, "something is left of it: %s", rig.last_warning);
+    must(has_value(&rig, "hurt", NULL) && has_value(&rig, "well", LEFT_ALONE), "it has come back");
+    rig_end(&rig, medium);
+}
+
+/* No multiple of a block, either, which a device does not take. */
+static void a_real_file_cut_within_a_block(void **state)
+{
+    (void)state;
+    struct rig rig;
+    char directory[256], path[300];
+    scratch_make(directory);
+    rig_defaults(&rig);
+    rig.options.partition_count = 1;
+    rig.options.scans = true;
+    rig.options.directory = directory;
+    must(rig_open(&rig, NULL) == STORE_OK, "open: %s", rig.message);
+    fill_until_it_grows(&rig);
+    rig_close_well(&rig);
+    snprintf(path, sizeof path, "%s/slabs-00", directory);
+    must(truncate(path, 2 * SEGMENT_BYTES + 500001) == 0, "truncate");
+    must(rig_open(&rig, NULL) == STORE_OK, "open: %s", rig.message);
+    fill_until_it_grows(&rig);
+    must(do_set(&rig, "well", "value") == STORE_OK, "set");
+    rig_close_well(&rig);
+    must(rig_open(&rig, NULL) == STORE_OK && rig.warnings == 0, "open: %s", rig.message);
+    must(has_value(&rig, "well", "value"), "the key");
+    rig_close_well(&rig);
+    scratch_remove(directory);
+}
+
 /* ---- the superblock ---- */
 
 /* With one copy all zeros: all of it is there, or the store is not opened. How often it was, of
@@ -185,6 +256,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slab_header_of_zeros),
+        cmocka_unit_test(a_file_cut_within_a_segment),
+        cmocka_unit_test(a_real_file_cut_within_a_block),
         cmocka_unit_test(a_superblock_of_zeros_in_the_first_epoch),
         cmocka_unit_test(a_superblock_of_zeros),
     };
