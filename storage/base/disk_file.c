@@ -347,18 +347,38 @@ static const struct disk_ops file_ops = {
     .direct = file_direct,
 };
 
+/* Of a directory without room for a probe: by a file that is there. */
+static bool reads_direct(int directory_fd)
+{
+    int fd = openat(directory_fd, "superblock", O_RDONLY | O_DIRECT | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT;
+    void *page = disk_alloc(4096);
+    bool works = page && pread(fd, page, 4096, 0) >= 0;
+    free(page);
+    close(fd);
+    return works;
+}
+
+static bool is_lack_of_room(int error)
+{
+    return error == ENOSPC || error == EDQUOT;
+}
+
 /* Whether O_DIRECT reads and writes work on this file system. Tries them, since a successful
  * open proves nothing. */
 static bool hint_direct(int directory_fd)
 {
     int fd = openat(directory_fd, ".probe", O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
     if (fd < 0)
-        return false;
+        return is_lack_of_room(errno) && reads_direct(directory_fd);
     void *page = disk_alloc(4096);
     bool works = page != NULL;
     if (works) {
         memset(page, 0, 4096);
-        works = pwrite(fd, page, 4096, 0) == 4096 && pread(fd, page, 4096, 0) == 4096;
+        ssize_t written = pwrite(fd, page, 4096, 0);
+        works = written < 0 ? is_lack_of_room(errno) && reads_direct(directory_fd)
+                            : written == 4096 && pread(fd, page, 4096, 0) == 4096;
     }
     free(page);
     close(fd);

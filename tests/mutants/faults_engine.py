@@ -392,6 +392,10 @@ fault("clock-not-read", "storage/journal/superblock.c",
       "the time that a superblock has kept is not gone on from",
       ("env_set_clock(block->env, (int64_t)best.clock_ms);", ""),
       by=[CLOCK])
+fault("direct-by-room", "storage/base/disk_file.c",
+      "a start on a full disk takes the file system for one without O_DIRECT",
+      ("return error == ENOSPC || error == EDQUOT; } /* Whether", "return error < 0; } /* Whether"),
+      by=[DISK])
 fault("everysec-late", "storage/maintenance/writeback.c",
       "a second is three",
       (": SYNC_AGE_MS;", ": SYNC_AGE_MS + 2000;"),

@@ -32,12 +32,15 @@ int __wrap_io_getevents(io_context_t context, long least, long most, struct io_e
                         struct timespec *timeout);
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
+ssize_t __real_pwrite(int fd, const void *from, size_t len, off_t offset);
+ssize_t __wrap_pwrite(int fd, const void *from, size_t len, off_t offset);
 
 /* The wrapped calls have no other way to know: which is what this test is about. */
 static struct {
     pthread_mutex_t lock;
     struct rng rng;
     bool on;
+    bool full; /* nothing more can be written */
     uint64_t refused, partial, interrupted, shorter;
     uint32_t writes, durable_writes, flushes, syncs; /* that were asked for */
 } kernel = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -103,6 +106,12 @@ int __wrap_fsync(int fd)
     kernel.syncs++;
     pthread_mutex_unlock(&kernel.lock);
     return __real_fsync(fd);
+}
+
+ssize_t __wrap_pwrite(int fd, const void *from, size_t len, off_t offset)
+{
+    errno = ENOSPC;
+    return kernel.full ? -1 : __real_pwrite(fd, from, len, offset);
 }
 
 int __wrap_io_submit(io_context_t context, long count, struct iocb *iocbs[])
@@ -306,6 +315,37 @@ static void what_is_to_last_is_asked_for(void **state)
     free(page);
 }
 
+/* ---- O_DIRECT ---- */
+
+static bool is_direct(const char *directory)
+{
+    char message[STORE_MESSAGE_MAX];
+    struct disk *disk;
+    must(disk_open_directory(directory, &disk, message) == STORE_OK, "%s", message);
+    bool is = disk->ops->direct(disk);
+    disk->ops->free(disk);
+    return is;
+}
+
+/* Otherwise the kernel would keep all that is read, until the next start. */
+static void a_full_disk_is_as_direct_as_before(void **state)
+{
+    (void)state;
+    struct rig rig;
+    char directory[256];
+    scratch_make(directory);
+    rig_defaults(&rig);
+    rig.options.directory = directory;
+    must(rig_open(&rig, NULL) == STORE_OK, "open: %s", rig.message);
+    rig_close_well(&rig);
+    bool before = is_direct(directory);
+    kernel.full = true;
+    bool now = is_direct(directory);
+    kernel.full = false;
+    must(now == before, "direct: %d with room, %d without", before, now);
+    scratch_remove(directory);
+}
+
 /* ---- locks ---- */
 
 /* A second one does not get in when the lock file is gone, nor by another name of the files. */
@@ -373,6 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transfers_are_whole),
         cmocka_unit_test(what_is_to_last_is_asked_for),
+        cmocka_unit_test(a_full_disk_is_as_direct_as_before),
         cmocka_unit_test(nobody_else_opens_it),
         cmocka_unit_test(a_store_notices_nothing),
     };
