@@ -198,11 +198,11 @@ static bool is_blank(const char *bytes, size_t len)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
 }
 
-/* Whether nothing was ever committed: the directory's creation was interrupted. */
-static bool journal_is_blank(struct superblock *block)
+/* Whether nothing was ever written to the file, or it does not exist. */
+static bool file_is_blank(struct superblock *block, const char *name)
 {
     struct disk_file *file;
-    int error = block->disk->ops->open(block->disk, "journal", false, &file);
+    int error = block->disk->ops->open(block->disk, name, false, &file);
     if (error)
         return error == ENOENT;
     char *page = disk_alloc(PAGE_SIZE);
@@ -214,13 +214,32 @@ static bool journal_is_blank(struct superblock *block)
     return blank;
 }
 
+/* A file with data, which the creation of the directory does not leave, or NULL. The journal may
+ * be lost together with the superblock: so the others are looked at, too. */
+static const char *find_used(struct superblock *block, char name[16])
+{
+    static const char *const names[] = {"journal", "extents"};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!file_is_blank(block, names[i]))
+            return names[i];
+    for (uint32_t i = 0; i < FORMAT_PARTITION_MAX; i++) {
+        snprintf(name, 16, "slabs-%02x", i);
+        if (!file_is_blank(block, name))
+            return name;
+    }
+    return NULL;
+}
+
 enum store_result superblock_missing(struct superblock *block, char *message)
 {
-    if (journal_is_blank(block))
+    char name[16];
+    const char *used = find_used(block, name);
+    if (!used)
         return STORE_ABSENT;
     snprintf(message, STORE_MESSAGE_MAX,
-             "The file `superblock` is missing, blank or cut short, but the journal next to it is "
-             "in use: nothing was changed. Restore the directory from a backup");
+             "The file `superblock` is missing, blank or cut short, but `%s` next to it is in use: "
+             "nothing was changed. Restore the directory from a backup",
+             used);
     return STORE_CORRUPT;
 }
 

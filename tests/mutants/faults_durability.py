@@ -420,6 +420,10 @@ fault("rest-grown-over", "storage/maintenance/maintenance.c",
       "a file that was cut within a segment grows over what is left of it",
       ("if (size == begin) return 0;", "if (size >= begin) return 0;"),
       by=[LOST])
+fault("new-over-slabs", "storage/journal/superblock.c",
+      "where superblock and journal are lost, a new store is made over the slabs",
+      ("if (!file_is_blank(block, name)) return name;", "(void)0;"),
+      by=[FAULTS])
 fault("superblock-believed", "storage/journal/superblock.c",
       "sizes and places in a superblock with a right checksum are believed",
       ("copy->checksum == checksum_of(copy) && is_sound(copy);", "copy->checksum == checksum_of(copy);"),

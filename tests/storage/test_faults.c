@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -620,14 +621,29 @@ static void a_superblock_that_is_gone(void **state)
     medium_free(medium);
 }
 
+/* Not even if the journal is lost as well: the data would be gone for good. */
+static void refuse_without(struct rig *rig, const char *super, const char *journal)
+{
+    char kept[300];
+    must((size_t)snprintf(kept, sizeof kept, "%s.kept", journal) < sizeof kept, "a long name");
+    must(rig_open(rig, NULL) == STORE_CORRUPT && strstr(rig->message, "backup"), "%s",
+         rig->message);
+    must(rename(journal, kept) == 0, "renaming %s", journal);
+    must(rig_open(rig, NULL) == STORE_CORRUPT && strstr(rig->message, "slabs-"), "%s",
+         rig->message);
+    must(access(super, F_OK) != 0 && access(journal, F_OK) != 0, "something was made");
+    must(rename(kept, journal) == 0, "renaming %s", kept);
+}
+
 /* On a real disk, whose files need not end with a page. Nothing of it is changed. */
 static void a_directory_without_its_superblock(void **state)
 {
     (void)state;
     struct rig rig;
-    char directory[256], path[300], kept[300];
+    char directory[256], path[300], kept[300], journal[280];
     scratch_make(directory);
     snprintf(path, sizeof path, "%s/superblock", directory);
+    snprintf(journal, sizeof journal, "%s/journal", directory);
     snprintf(kept, sizeof kept, "%s/kept", directory);
     rig_defaults(&rig);
     rig.options.directory = directory;
@@ -640,7 +656,7 @@ static void a_directory_without_its_superblock(void **state)
     must(do_set(&rig, "key", "value") == STORE_OK, "set");
     rig_close_well(&rig);
     must(rename(path, kept) == 0, "renaming %s", path);
-    must(rig_open(&rig, NULL) == STORE_CORRUPT && strstr(rig.message, "backup"), "%s", rig.message);
+    refuse_without(&rig, path, journal);
     must(rename(kept, path) == 0, "renaming %s", kept);
     must(rig_open(&rig, NULL) == STORE_OK && has_value(&rig, "key", "value"), "%s", rig.message);
     rig_close_well(&rig);
