@@ -12,9 +12,11 @@
 #include "storage/base/array.h"
 #include "storage/maintenance/index_stream.h"
 #include "storage/recovery/reload.h"
+#include "storage/txn/databases.h"
 
 struct loading {
     struct store *store;
+    const struct format_superblock *super; /* of the stop */
     struct index_stream stream;
     uint64_t *cells; /* of one table */
     size_t capacity;
@@ -152,27 +154,48 @@ static bool load_segments(struct loading *loading, struct page_file *file,
     return good;
 }
 
+/* Whether the counts agree with each other and with the tables. Before a sweep the tables also have
+ * what the counts no longer include. */
+static bool counts_are_sound(const struct format_index_page_file *head)
+{
+    uint64_t keys = 0, expires = 0;
+    for (uint32_t db = 0; db <= STORE_DB_COUNT; db++) {
+        const struct format_index_count *count = &head->databases[db];
+        if (count->keys > head->entries || count->expires > count->keys ||
+            count->expiries / DATABASES_EXPIRY_UNITS_MOST > count->expires)
+            return false;
+        keys += count->keys;
+        expires += count->expires;
+    }
+    return head->is_swept ? keys == head->entries && expires == head->expiries
+                          : keys <= head->entries && expires <= head->expiries;
+}
+
+/* Base of a table that a start has made before the stop. */
+static bool base_is_sound(const struct loading *loading, int64_t base_ms)
+{
+    return base_ms >= -2 * TTL_UNIT_MS && base_ms <= (int64_t)loading->super->clock_ms;
+}
+
 static bool load_partition(struct loading *loading, struct partition *partition)
 {
     struct format_index_page_file head;
     if (!index_stream_get(&loading->stream, &head, sizeof head) ||
-        !load_segments(loading, &partition->file, &head))
+        !load_segments(loading, &partition->file, &head) || !counts_are_sound(&head) ||
+        !base_is_sound(loading, head.expiry_base_ms))
         return false;
     partition->ttl.base_ms = head.expiry_base_ms;
-    uint64_t keys = 0;
     for (uint32_t db = 0; db <= STORE_DB_COUNT; db++) {
         const struct format_index_count *from = &head.databases[db];
         struct database_count *to = &partition->databases[db];
         counter_set(&to->keys, from->keys);
         counter_set(&to->expires, from->expires);
         counter_set(&to->expiries, from->expiries);
-        keys += from->keys;
         loading->store->recovered_items += db < STORE_DB_COUNT ? from->keys : 0;
     }
     if (!head.is_swept)
         atomic_store(&loading->store->sweep_asked, true);
-    return (head.is_swept ? keys == head.entries : keys <= head.entries) &&
-           load_all_entries(loading, partition, head.entries) &&
+    return load_all_entries(loading, partition, head.entries) &&
            load_expiries(loading, partition, head.expiries);
 }
 
@@ -208,7 +231,7 @@ enum store_result index_load(struct store *store, const struct format_superblock
                              char *message)
 {
     struct format_index_head head = index_head(super);
-    struct loading loading = {.store = store, .message = message};
+    struct loading loading = {.store = store, .super = super, .message = message};
     struct disk_file *file;
     if (store->disk->ops->open(store->disk, "index", false, &file) != 0)
         return STORE_ABSENT;

@@ -43,11 +43,10 @@ int databases_logical(const struct store *store, uint32_t id)
 
 /* ---- counts ---- */
 
-/* At most 278 years, so that the sum over many keys does not overflow. */
 static uint64_t expiry_units(int64_t expire_ms)
 {
     uint64_t units = expire_ms > 0 ? (uint64_t)expire_ms / EXPIRY_UNIT_MS : 0;
-    return units < 1ull << 36 ? units : 1ull << 36;
+    return units < DATABASES_EXPIRY_UNITS_MOST ? units : DATABASES_EXPIRY_UNITS_MOST;
 }
 
 void databases_count_key(struct partition *partition, uint32_t db, int64_t expire_ms)

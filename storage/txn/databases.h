@@ -4,6 +4,10 @@
 
 #include "storage/txn/engine.h"
 
+/* What one key adds to the sum of expiry times at most: 278 years, so that the sum over many keys
+ * does not overflow. */
+#define DATABASES_EXPIRY_UNITS_MOST (1ull << 36)
+
 /* Count one key more or less; the partition's lock is held. */
 void databases_count_key(struct partition *partition, uint32_t db, int64_t expire_ms);
 void databases_uncount_key(struct partition *partition, uint32_t db, int64_t expire_ms);

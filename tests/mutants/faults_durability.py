@@ -424,6 +424,14 @@ fault("new-over-slabs", "storage/journal/superblock.c",
       "where superblock and journal are lost, a new store is made over the slabs",
       ("if (!file_is_blank(block, name)) return name;", "(void)0;"),
       by=[FAULTS])
+fault("base-believed", "storage/recovery/index_load.c",
+      "the time base of an index checkpoint is believed",
+      ("|| !base_is_sound(loading, head.expiry_base_ms))", ")"),
+      by=[INDEX_FILE])
+fault("expiring-count-believed", "storage/recovery/index_load.c",
+      "the number of keys that expire in an index checkpoint is believed",
+      ("keys == head->entries && expires == head->expiries", "keys == head->entries"),
+      by=[INDEX_FILE])
 fault("superblock-believed", "storage/journal/superblock.c",
       "sizes and places in a superblock with a right checksum are believed",
       ("copy->checksum == checksum_of(copy) && is_sound(copy);", "copy->checksum == checksum_of(copy);"),

@@ -10,10 +10,14 @@
 
 #include <cmocka.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "storage/txn/engine.h"
 #include "tests/storage/workload.h"
 
 #define LATER_MS 4000000000000ll
+#define FIRST_PARTITION (sizeof(struct format_index_block) + sizeof(struct format_index_head))
 
 static bool open_rig(struct rig *rig, struct medium *medium)
 {
@@ -322,6 +326,56 @@ static void of_another_store(void **state)
     free(bytes);
     medium_free(other);
     expect_a_scan(&rig, medium, "another store's", 0);
+}
+
+/* Its first partition's numbers, under a right checksum. */
+static void put_wrong(struct medium *medium, const struct format_index_page_file *wrong)
+{
+    static char block[FORMAT_INDEX_BLOCK];
+    struct format_index_block *head = (struct format_index_block *)block;
+    struct format_superblock copies[2];
+    for (uint32_t i = 0; i < 2; i++)
+        medium_peek(medium, "superblock", i * PAGE_SIZE, &copies[i], sizeof copies[i]);
+    medium_peek(medium, "index", 0, block, sizeof block);
+    memcpy(block + FIRST_PARTITION, wrong, sizeof *wrong);
+    head->checksum = XXH3_64bits_withSeed(
+        &head->number, sizeof *head - sizeof head->checksum + head->length,
+        XXH3_64bits_withSeed(head + 1, sizeof(struct format_index_head), copies[0].seed));
+    medium_poke(medium, "index", 0, block, sizeof block);
+}
+
+/* A wrong time base would let keys be named as expired for ever, or never; wrong counts of keys
+ * that expire would wrap around. */
+static void with_wrong_counts(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct medium *medium = small_store(&rig, 16);
+    struct format_index_page_file right;
+    char key[16];
+    for (uint32_t i = 0; i < 20; i++) {
+        snprintf(key, sizeof key, "key:%u", i);
+        must(do_set(&rig, key, "value") == STORE_OK, "set");
+    }
+    rig_close_well(&rig);
+    medium_peek(medium, "index", FIRST_PARTITION, &right, sizeof right);
+    must(right.is_swept && right.databases[0].keys > right.databases[0].expires,
+         "the test's own assumption");
+    for (uint32_t i = 0; i < 6; i++) {
+        struct format_index_page_file wrong = right;
+        wrong.expiry_base_ms = i == 0 ? -5000 : i == 1 ? INT64_MAX / 2 : right.expiry_base_ms;
+        wrong.databases[0].expires += i == 2 ? 1 : i == 3 ? -1ull : 0;
+        wrong.databases[3].expires += i == 4 ? 7 : 0;
+        wrong.databases[0].expiries += i == 5 ? 1ull << 60 : 0;
+        struct medium *copy = medium_copy(medium);
+        put_wrong(copy, &wrong);
+        must(!open_rig(&rig, copy), "%u: it is believed", i);
+        must(entries(&rig) == 23 && has_value(&rig, "key:0", "value"), "%u: the keys", i);
+        rig_end(&rig, copy);
+    }
+    put_wrong(medium, &right);
+    must(open_rig(&rig, medium), "the right one is not loaded");
+    rig_end(&rig, medium);
 }
 
 /* The copy that says that the store has gone on is lost; the other one is that of the stop. */
@@ -662,6 +716,7 @@ int main(void)
         cmocka_unit_test(of_an_earlier_stop),
         cmocka_unit_test(of_two_stops),
         cmocka_unit_test(of_another_store),
+        cmocka_unit_test(with_wrong_counts),
         cmocka_unit_test(with_one_superblock),
         cmocka_unit_test(of_shorter_files),
         cmocka_unit_test(after_the_start_that_loaded_it),
