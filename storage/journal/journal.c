@@ -23,6 +23,7 @@ bool journal_init(struct journal *journal, struct env *env, uint64_t size)
     STAILQ_INIT(&journal->long_records);
     journal->env = env;
     journal->size = size;
+    journal_bound(journal, size); /* until the owner knows better */
     bool made = make_buffer(&journal->filling);
     for (uint32_t i = 0; i < JOURNAL_FLIGHTS; i++) {
         journal->flights[i].journal = journal;
@@ -112,11 +113,19 @@ static bool make_room(const struct journal *journal, struct journal_buffer *buff
     return true;
 }
 
-/* The ring or the buffer is full; or, under `everysec`, a group takes so long that the oldest
- * record waiting for it is a second old: acknowledging more would exceed the permitted loss. */
+static uint64_t checkpoint_at(uint64_t size)
+{
+    return size / 8 * 5;
+}
+
+/* The ring or the buffer is full, or a checkpoint is overdue, which `used` alone decides: a record
+ * longer than the bound would wait forever; or, under `everysec`, a group takes so long that the
+ * oldest record waiting for it is a second old: acknowledging more would exceed the permitted loss.
+ */
 static bool must_wait(struct journal *journal, uint64_t group_length)
 {
     if (journal->filling.length > JOURNAL_GROUP_LIMIT ||
+        journal->used / 2 > atomic_load_explicit(&journal->bound, memory_order_relaxed) ||
         journal->used + ring_cost(journal, group_length) + PAGE_SIZE > journal->size)
         return true;
     return (journal->flight_count > 0 || journal->long_record_unwritten > 0) &&
@@ -359,9 +368,16 @@ void journal_release(struct journal *journal, const struct journal_mark *mark)
 bool journal_needs_checkpoint(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
-    bool needed = journal->used > journal->size / 8 * 5;
+    bool needed = journal->used > checkpoint_at(journal->size) ||
+                  journal->used > atomic_load(&journal->bound);
     pthread_mutex_unlock(&journal->lock);
     return needed;
+}
+
+void journal_bound(struct journal *journal, uint64_t bytes)
+{
+    uint64_t least = checkpoint_at(JOURNAL_MIN_BYTES);
+    atomic_store(&journal->bound, bytes > least ? bytes : least);
 }
 
 uint64_t journal_long_record_bytes(struct journal *journal)

@@ -85,6 +85,8 @@ struct journal {
     uint64_t previous; /* checksum of the last sealed group */
     uint64_t position; /* offset of the next group */
     uint64_t used;     /* from the tail to position */
+    /* Of `used`, beside the ring's size: recovery holds all of it in memory. */
+    _Atomic uint64_t bound;
     uint64_t next_commit;
     int64_t oldest_ms; /* when the oldest record of `filling` was appended (monotonic clock) */
     struct journal_buffer filling;
@@ -131,7 +133,11 @@ static inline uint64_t journal_durable(const struct journal *journal)
 void journal_mark(struct journal *journal, struct journal_mark *mark);
 /* A checkpoint at `mark` is durable: the part of the ring before it may be reused. */
 void journal_release(struct journal *journal, const struct journal_mark *mark);
-bool journal_needs_checkpoint(struct journal *journal); /* most of the ring is used */
+/* Most of the ring is used, or more than journal_bound allows. */
+bool journal_needs_checkpoint(struct journal *journal);
+/* Beyond so many bytes a checkpoint is due, beyond twice as many records wait for it. The smallest
+ * ring's worth is always allowed. */
+void journal_bound(struct journal *journal, uint64_t bytes);
 uint64_t journal_long_record_bytes(struct journal *journal);
 
 /* Checks and checksums, shared with recovery. */

@@ -26,8 +26,9 @@
 #define MEASURE_MS                                                                                 \
     10 /* while the maintenance thread is busy; at rest it wakes ten times a second */
 #define MUCH_BYTES (256u << 10)
-#define LATE_MS 10      /* then the thread that reports growth measures */
-#define SHRINK_STEP 16u /* frames evicted from a page file at a time */
+#define LATE_MS 10       /* then the thread that reports growth measures */
+#define JOURNAL_SHARE 4u /* of the frames' bytes: recovery gets as much memory for the journal */
+#define SHRINK_STEP 16u  /* frames evicted from a page file at a time */
 
 /* Of all partitions: mapped, and not part of the heap. */
 static uint64_t index_total(const struct store *store)
@@ -82,6 +83,7 @@ static void set_limit(struct store *store)
         frames -= urgent;
     frames = frames < least ? least : frames > most ? most : frames;
     atomic_store_explicit(&store->cache.arena.limit, (uint32_t)frames, memory_order_relaxed);
+    journal_bound(&store->journal, frames * PAGE_SIZE / JOURNAL_SHARE);
 }
 
 /* All memory of the process but frames. */

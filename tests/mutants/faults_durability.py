@@ -432,6 +432,11 @@ fault("expiring-count-believed", "storage/recovery/index_load.c",
       "the number of keys that expire in an index checkpoint is believed",
       ("keys == head->entries && expires == head->expiries", "keys == head->entries"),
       by=[INDEX_FILE])
+fault("journal-beyond-memory", "storage/journal/journal.c",
+      "a large ring fills up, whatever memory a start after a crash has for it",
+      ("atomic_store(&journal->bound, bytes > least ? bytes : least);",
+       "atomic_store(&journal->bound, bytes > least ? UINT64_MAX : UINT64_MAX - 1);"),
+      by=["test_memory.py::test_a_start_after_a_crash_stays_within_the_bound"])
 fault("superblock-believed", "storage/journal/superblock.c",
       "sizes and places in a superblock with a right checksum are believed",
       ("copy->checksum == checksum_of(copy) && is_sound(copy);", "copy->checksum == checksum_of(copy);"),

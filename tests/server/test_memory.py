@@ -255,3 +255,17 @@ def test_the_process_keeps_within_its_bound(stage, name):
     scenario = getattr(memory_scenarios, name)
     outcome = memory_scenarios.run(scenario, stage, scale=0.02, neighbour_limit_s=60)
     assert not outcome.faults, outcome
+
+
+def test_a_start_after_a_crash_stays_within_the_bound(make_server):
+    """Recovery holds the journal in memory, so not all of a large ring may fill up."""
+    server = make_server(maxmemory=BOUND, journal_size=256 * MB)
+    commands = b"".join(encode("SET", f"key:{number}", "v" * 16) for number in range(1000))
+    with server.raw() as raw:
+        for _ in range(800 if not server.has_sanitizer() else 100):
+            raw.send(commands)
+            assert raw.exactly(5 * 1000) == b"+OK\r\n" * 1000
+    server.kill9()
+    server.start()
+    assert server.client().dbsize() == 1000
+    assert server.peak_memory() <= 1.1 * BOUND
