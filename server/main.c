@@ -128,6 +128,9 @@ static bool open_store(struct server *server)
     struct store_stats stats;
     store_stats(server->store, &stats);
     server->commits_at_start = stats.commits;
+    /* The directory's number counts, and how many clients fit depends on it. */
+    atomic_store_explicit(&config->numbers[CONFIG_PARTITIONS], (int64_t)stats.partition_count,
+                          memory_order_relaxed);
     log_line(&server->log, CONFIG_LOG_NOTICE,
              "Store open: %llu items, %llu commits recovered in %llu ms, %u partitions%s",
              (unsigned long long)stats.recovered_items, (unsigned long long)stats.recovered_commits,
@@ -270,8 +273,8 @@ static bool serve_store(struct server *server, struct listener *listener)
     server->watches = watch_registry_new(server->store);
     server->keyspace_events = keyspace_events_new(server);
     server->blocked = blocked_new(server->store);
-    bool is_well = server->watches != NULL && server->keyspace_events != NULL &&
-                   server->blocked != NULL &&
+    bool is_well = process_raise_descriptors(server) && server->watches != NULL &&
+                   server->keyspace_events != NULL && server->blocked != NULL &&
                    (atomic_load(&server->stopping) || serve(server, listener));
     blocked_free(server->blocked);
     keyspace_events_free(server->keyspace_events);

@@ -12,14 +12,15 @@
 
 #include "server/config/log.h"
 
-#define RESERVED_DESCRIPTORS 32 /* listening sockets, store files, log */
+#define RESERVED_DESCRIPTORS 32 /* listening sockets, store files besides the slabs, log */
 #define WORKER_DESCRIPTORS 16
 #define PIDFILE_DEFAULT "/var/run/vellum.pid"
 
 uint64_t process_own_descriptors(const struct config *config)
 {
     uint64_t workers = (uint64_t)config_number(config, CONFIG_WORKERS);
-    return RESERVED_DESCRIPTORS + workers * WORKER_DESCRIPTORS;
+    uint64_t slabs = (uint64_t)config_number(config, CONFIG_PARTITIONS); /* a file each */
+    return RESERVED_DESCRIPTORS + workers * WORKER_DESCRIPTORS + slabs;
 }
 
 bool process_raise_descriptors(struct server *server)

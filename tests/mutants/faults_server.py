@@ -7,6 +7,10 @@ fault = ALL.add
 
 # ---- the server ----
 
+fault("slabs-take-no-descriptors", "server/core/process.c",
+      "the files of the slabs are not counted where descriptors are left for clients",
+      ("workers * WORKER_DESCRIPTORS + slabs;", "workers * WORKER_DESCRIPTORS + 0 * slabs;"),
+      by=["test_lifecycle.py::test_as_many_clients_as_maxclients_says"])
 fault("reply-before-durable", "server/net/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),

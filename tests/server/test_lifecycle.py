@@ -599,3 +599,34 @@ def test_nothing_opens_the_files_of_a_running_server(server):
     assert client.set("k", "w")
     server.restart()
     assert server.client().get("k") == b"w"
+
+
+FEW_FILES = """#!/usr/bin/python3
+import ctypes, os, resource, sys
+ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)  # root may not raise limits, either
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
+os.execv({program!r}, [{program!r}, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.vellum
+def test_as_many_clients_as_maxclients_says(directory):
+    """Each partition has a file; what it takes of the limit is not promised to clients."""
+    wrapper = os.path.join(directory, "few-files")
+    with open(wrapper, "w", encoding="ascii") as file:
+        file.write(FEW_FILES.format(program=harness.PROGRAM))
+    os.chmod(wrapper, 0o755)
+    server = harness.Server(program=wrapper, partitions=128)
+    try:
+        for partitions in (128, 16):  # the directory's number counts
+            server.options["partitions"] = partitions
+            server.start()
+            with contextlib.ExitStack() as clients:
+                first = clients.enter_context(server.raw())
+                most = int(first.call("CONFIG", "GET", "maxclients").split(b"\r\n")[4])
+                for number in range(1, most):
+                    raw = clients.enter_context(server.raw())
+                    assert raw.call("PING") == b"+PONG\r\n", (number, most)
+            server.stop()
+    finally:
+        server.remove()
