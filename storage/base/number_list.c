@@ -1,7 +1,6 @@
 #include "storage/base/number_list.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "storage/base/array.h"
 
@@ -25,17 +24,31 @@ bool number_list_has(const struct number_list *list, uint64_t number)
     return place < list->count && list->at[place] == number;
 }
 
-bool number_list_add(struct number_list *list, uint64_t number)
+bool number_list_append(struct number_list *list, uint64_t number)
 {
-    if (number_list_has(list, number))
+    if (list->count > 0 && list->at[list->count - 1] == number)
         return true;
     if (!array_reserve(&list->at, &list->capacity, list->count + 1, sizeof *list->at))
         return false;
-    uint64_t place = seek(list, number);
-    memmove(&list->at[place + 1], &list->at[place], (list->count - place) * sizeof *list->at);
-    list->at[place] = number;
-    list->count++;
+    list->at[list->count++] = number;
     return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void number_list_sort(struct number_list *list)
+{
+    uint64_t kept = 0;
+    if (list->count > 0)
+        qsort(list->at, list->count, sizeof *list->at, by_number);
+    for (uint64_t i = 0; i < list->count; i++)
+        if (kept == 0 || list->at[kept - 1] != list->at[i])
+            list->at[kept++] = list->at[i];
+    list->count = kept;
 }
 
 void number_list_clear(struct number_list *list)

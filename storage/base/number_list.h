@@ -14,8 +14,10 @@ struct number_list {
     size_t capacity;
 };
 
-/* False: no memory. */
-bool number_list_add(struct number_list *list, uint64_t number);
+/* False: no memory. Where many are added, in any order, number_list_sort follows before the next
+ * look-up; adding them in ascending order needs no sorting. */
+bool number_list_append(struct number_list *list, uint64_t number);
+void number_list_sort(struct number_list *list);
 bool number_list_has(const struct number_list *list, uint64_t number);
 void number_list_clear(struct number_list *list);
 

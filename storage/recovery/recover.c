@@ -33,6 +33,7 @@
 
 #define READ_AHEAD 8u
 #define WRITE_GAP 4u /* one write of changed pages includes gaps of so many unchanged ones */
+#define LOST_RUNS_LOGGED 100u /* by each scan; of the others the number is */
 #define WRITES_MOST (SEGMENT_PAGES / WRITE_GAP)
 
 /* A segment that is being scanned. */
@@ -61,7 +62,7 @@ struct scan {
     uint32_t node_count;
     size_t node_capacity;
     struct found_trees trees;
-    uint64_t items, damaged;
+    uint64_t items, damaged, lost_runs;
 };
 
 /* ---- large values ---- */
@@ -80,7 +81,9 @@ static bool keep_extent(struct scan *scan, const struct format_extent *extent)
     pthread_mutex_unlock(&file->lock);
     if (!kept) {
         scan->damaged++;
-        env_log(&scan->store->env, STORE_LOG_WARNING,
+        if (scan->lost_runs++ < LOST_RUNS_LOGGED)
+            env_log(
+                &scan->store->env, STORE_LOG_WARNING,
                 "A large value refers to page %u of `extents`, which does not belong to it: it is "
                 "damaged",
                 extent->page);
@@ -563,6 +566,20 @@ static void end_scan(struct scan *scan)
         scan->queue->disk->ops->queue_free(scan->queue);
 }
 
+/* The runs that were lost. */
+static void settle_lost(struct store *store, const struct scan *scans, uint32_t count)
+{
+    uint64_t unlogged = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (scans[i].lost_runs > LOST_RUNS_LOGGED)
+            unlogged += scans[i].lost_runs - LOST_RUNS_LOGGED;
+    if (unlogged > 0)
+        env_log(&store->env, STORE_LOG_WARNING,
+                "Large values refer to %llu more pages of `extents` that do not belong to them",
+                (unsigned long long)unlogged);
+    extent_settle_disputed(store);
+}
+
 /* One scan per thread; the first runs here. */
 static enum store_result scan_all(struct store *store, struct scan *scans, uint32_t count,
                                   const struct redo_log *journal, int *error)
@@ -596,6 +613,7 @@ static enum store_result scan_all(struct store *store, struct scan *scans, uint3
             *error = scans[i].error;
         }
     }
+    settle_lost(store, scans, count);
     for (uint32_t i = 1; i < count && result == STORE_OK; i++)
         if (!found_merge(&scans[0].trees, &scans[i].trees))
             result = STORE_NO_MEMORY;

@@ -111,7 +111,7 @@ static bool note_disputed(struct store *store, const struct found_trees *found)
         env_log(&store->env, STORE_LOG_WARNING, "Two items are one collection (%llx): damaged",
                 (unsigned long long)ids[i]);
         atomic_fetch_add(&store->damaged, 1);
-        if (!number_list_add(&store->disputed_collections, ids[i]))
+        if (!number_list_append(&store->disputed_collections, ids[i]))
             return false;
     }
     return true;

@@ -110,7 +110,14 @@ void extent_free_item(struct store *store, const struct format_item *item)
 bool extent_note_disputed(struct store *store, uint32_t page)
 {
     assert(lock_is_held(&store->extents.lock));
-    return number_list_add(&store->disputed_runs, page);
+    return number_list_append(&store->disputed_runs, page);
+}
+
+void extent_settle_disputed(struct store *store)
+{
+    pthread_mutex_lock(&store->extents.lock);
+    number_list_sort(&store->disputed_runs);
+    pthread_mutex_unlock(&store->extents.lock);
 }
 
 void extent_forget_deferred(struct store *store)

@@ -12,6 +12,8 @@ void extent_free_list(struct store *store, const struct format_extent *extents, 
 void extent_free_item(struct store *store, const struct format_item *item);
 /* Recovery: another value names the run, too; extents.lock is held. False: out of memory. */
 STORE_MUST_CHECK bool extent_note_disputed(struct store *store, uint32_t page);
+/* Once all of them are noted, before any run is freed. */
+void extent_settle_disputed(struct store *store);
 void extent_forget_deferred(struct store *store);
 bool extent_free_due(struct store *store); /* on the maintenance thread; may read from disk; returns
                                               whether it freed any */

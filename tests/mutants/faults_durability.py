@@ -437,6 +437,10 @@ fault("journal-beyond-memory", "storage/journal/journal.c",
       ("atomic_store(&journal->bound, bytes > least ? bytes : least);",
        "atomic_store(&journal->bound, bytes > least ? UINT64_MAX : UINT64_MAX - 1);"),
       by=["test_memory.py::test_a_start_after_a_crash_stays_within_the_bound"])
+fault("lost-runs-all-logged", "storage/recovery/recover.c",
+      "a line is logged for each of however many lost runs",
+      ("if (scan->lost_runs++ < LOST_RUNS_LOGGED)", "if (scan->lost_runs++ < UINT64_MAX)"),
+      by=[LOST])
 fault("superblock-believed", "storage/journal/superblock.c",
       "sizes and places in a superblock with a right checksum are believed",
       ("copy->checksum == checksum_of(copy) && is_sound(copy);", "copy->checksum == checksum_of(copy);"),

@@ -121,6 +121,41 @@ static void a_slab_header_of_zeros(void **state)
     expect_a_lost_segment(&rig, medium);
 }
 
+/* ---- headers of extents ---- */
+
+#define MANY 60u /* values of three extents */
+
+/* All are counted, but they do not fill the log. */
+static void many_lost_runs(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct rng rng = {1};
+    struct medium *medium = new_store(&rig);
+    char key[16];
+    enum store_result result;
+    for (uint32_t i = 0; i < MANY; i++) {
+        snprintf(key, sizeof key, "key:%u", i);
+        must(do_put(&rig, key, blob_random(&rng, 300000)) == STORE_OK, "put");
+    }
+    rig_close_well(&rig);
+    for (uint64_t at = 0; at < medium_size(medium, "extents"); at += SEGMENT_BYTES)
+        zero(medium, "extents", at, PAGE_SIZE);
+    rig_open_on(&rig, medium);
+    must(damaged(&rig) == 3 * MANY, "%llu are counted", (unsigned long long)damaged(&rig));
+    must(rig.warnings == 101, "%u warnings", rig.warnings);
+    for (uint32_t i = 0; i < MANY; i++) { /* whose runs are not given back: others may have them */
+        snprintf(key, sizeof key, "key:%u", i);
+        blob_unref(do_get(&rig, key, &result));
+        must(do_delete(&rig, key) == STORE_OK, "it cannot be deleted");
+    }
+    rig_run(&rig, 5);
+    must(do_put(&rig, "another", blob_random(&rng, 300000)) == STORE_OK, "put");
+    rig_reopen(&rig, medium);
+    must(damaged(&rig) == 0, "something is left");
+    rig_end(&rig, medium);
+}
+
 /* ---- files that were cut ---- */
 
 /* Other keys, of the class of "hurt", until there is a segment more. */
@@ -256,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slab_header_of_zeros),
+        cmocka_unit_test(many_lost_runs),
         cmocka_unit_test(a_file_cut_within_a_segment),
         cmocka_unit_test(a_real_file_cut_within_a_block),
         cmocka_unit_test(a_superblock_of_zeros_in_the_first_epoch),
