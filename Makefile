@@ -469,7 +469,7 @@ STORAGE_RIG_SRC := \
 	tests/storage/workload.c
 
 test_clock_LDFLAGS := -Wl,--wrap=clock_gettime
-test_disk_LDFLAGS := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=fsync,--wrap=pwrite
+test_disk_LDFLAGS := -Wl,--wrap=io_setup,--wrap=io_submit,--wrap=io_getevents,--wrap=fsync,--wrap=pwrite
 
 # The whole server but its main, on the model.
 SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) \

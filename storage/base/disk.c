@@ -11,6 +11,13 @@ void disk_queue_init(struct disk_queue *queue, struct disk *disk)
     STAILQ_INIT(&queue->pending);
 }
 
+const char *disk_queue_refused(int error)
+{
+    return error == EAGAIN ? "Too few AIO slots: raise /proc/sys/fs/aio-max-nr (sysctl -w "
+                             "fs.aio-max-nr=1048576)"
+                           : "Cannot set up asynchronous I/O";
+}
+
 void disk_queue_op(struct disk_queue *queue, struct disk_op *op)
 {
     op->error = 0;

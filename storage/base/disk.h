@@ -77,6 +77,8 @@ struct disk_queue {
 
 /* Of an implementation's queue_create. */
 void disk_queue_init(struct disk_queue *queue, struct disk *disk);
+/* Why queue_create failed, and the remedy. */
+const char *disk_queue_refused(int error);
 
 /* Queues op; it starts only at the next submit. */
 void disk_queue_op(struct disk_queue *queue, struct disk_op *op);

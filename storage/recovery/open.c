@@ -196,10 +196,7 @@ static enum store_result open_files(struct store *store, const struct store_opti
     int error =
         store->disk->ops->queue_create(store->disk, MAINTENANCE_DEPTH, &store->maintenance_queue);
     if (error) {
-        snprintf(message, STORE_MESSAGE_MAX,
-                 error == EAGAIN ? "Too few AIO slots: raise /proc/sys/fs/aio-max-nr (sysctl -w "
-                                   "fs.aio-max-nr=1048576)"
-                                 : "Cannot set up asynchronous I/O");
+        snprintf(message, STORE_MESSAGE_MAX, "%s", disk_queue_refused(error));
         return STORE_IO;
     }
     store->superblock = (struct superblock){.disk = store->disk,

@@ -32,6 +32,7 @@
 #include "storage/txn/databases.h"
 
 #define READ_AHEAD 8u
+#define SCAN_DEPTH 64u
 #define WRITE_GAP 4u /* one write of changed pages includes gaps of so many unchanged ones */
 #define LOST_RUNS_LOGGED 100u /* by each scan; of the others the number is */
 #define WRITES_MOST (SEGMENT_PAGES / WRITE_GAP)
@@ -544,14 +545,16 @@ static enum store_result scan_extent_headers(struct scan *scan)
 
 /* ---- the whole recovery ---- */
 
-static bool prepare_scan(struct scan *scan, struct store *store, const struct redo_log *journal)
+static enum store_result prepare_scan(struct scan *scan, struct store *store,
+                                      const struct redo_log *journal)
 {
     scan->store = store;
     scan->journal = journal;
     for (uint32_t i = 0; i < READ_AHEAD; i++)
         if (!(scan->buffers[i].bytes = disk_alloc(SEGMENT_BYTES)))
-            return false;
-    return store->disk->ops->queue_create(store->disk, 64, &scan->queue) == 0;
+            return STORE_NO_MEMORY;
+    scan->error = store->disk->ops->queue_create(store->disk, SCAN_DEPTH, &scan->queue);
+    return scan->error ? STORE_IO : STORE_OK;
 }
 
 static void end_scan(struct scan *scan)
@@ -564,6 +567,20 @@ static void end_scan(struct scan *scan)
     found_free(&scan->trees);
     if (scan->queue)
         scan->queue->disk->ops->queue_free(scan->queue);
+}
+
+/* As many as there are queues and memory for, which may be fewer. Returns the number. */
+static uint32_t prepare_scans(struct store *store, struct scan *scans, uint32_t count,
+                              const struct redo_log *journal, enum store_result *result)
+{
+    uint32_t ready = 0;
+    while (ready < count && (*result = prepare_scan(&scans[ready], store, journal)) == STORE_OK)
+        ready++;
+    for (uint32_t i = 0; i < ready; i++) {
+        scans[i].first = i;
+        scans[i].step = ready;
+    }
+    return ready;
 }
 
 /* The runs that were lost. */
@@ -586,12 +603,10 @@ static enum store_result scan_all(struct store *store, struct scan *scans, uint3
 {
     enum store_result result = STORE_OK;
     assert(count > 0);
-    for (uint32_t i = 0; i < count; i++) {
-        scans[i].first = i;
-        scans[i].step = count;
-        if (!prepare_scan(&scans[i], store, journal))
-            return STORE_NO_MEMORY;
-    }
+    count = prepare_scans(store, scans, count, journal, &result);
+    *error = scans[0].error;
+    if (count == 0)
+        return result;
     result = scan_extent_headers(&scans[0]);
     *error = scans[0].error;
     if (result != STORE_OK)
@@ -656,7 +671,9 @@ static int begin_epoch(struct store *store, const struct redo_log *scan)
 
 static void explain(enum store_result result, int error, char *message)
 {
-    if (result == STORE_IO)
+    if (result == STORE_IO && error == EAGAIN) /* of a queue; other operations are tried again */
+        snprintf(message, STORE_MESSAGE_MAX, "%s", disk_queue_refused(error));
+    else if (result == STORE_IO)
         snprintf(message, STORE_MESSAGE_MAX, "Recovery failed: %s",
                  error ? strerror(error) : "the journal cannot be read");
     else if (result == STORE_NO_MEMORY)

@@ -392,6 +392,10 @@ fault("clock-not-read", "storage/journal/superblock.c",
       "the time that a superblock has kept is not gone on from",
       ("env_set_clock(block->env, (int64_t)best.clock_ms);", ""),
       by=[CLOCK])
+fault("scans-all-or-none", "storage/recovery/recover.c",
+      "a start that gets fewer queues than it has scans gives up",
+      ("if (count == 0) return result;", "if (result != STORE_OK) return result;"),
+      by=[DISK])
 fault("direct-by-room", "storage/base/disk_file.c",
       "a start on a full disk takes the file system for one without O_DIRECT",
       ("return error == ENOSPC || error == EDQUOT; } /* Whether", "return error < 0; } /* Whether"),

@@ -24,6 +24,8 @@
 #define ROUNDS 300u
 #define CALLS 600u
 
+int __real_io_setup(int depth, io_context_t *context);
+int __wrap_io_setup(int depth, io_context_t *context);
 int __real_io_submit(io_context_t context, long count, struct iocb *iocbs[]);
 int __real_io_getevents(io_context_t context, long least, long most, struct io_event *events,
                         struct timespec *timeout);
@@ -40,7 +42,8 @@ static struct {
     pthread_mutex_t lock;
     struct rng rng;
     bool on;
-    bool full; /* nothing more can be written */
+    uint32_t setups; /* then one is refused; 0: none */
+    bool full;       /* nothing more can be written */
     uint64_t refused, partial, interrupted, shorter;
     uint32_t writes, durable_writes, flushes, syncs; /* that were asked for */
 } kernel = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -106,6 +109,12 @@ int __wrap_fsync(int fd)
     kernel.syncs++;
     pthread_mutex_unlock(&kernel.lock);
     return __real_fsync(fd);
+}
+
+int __wrap_io_setup(int depth, io_context_t *context)
+{
+    bool is_refused = kernel.setups > 0 && --kernel.setups == 0;
+    return is_refused ? -EAGAIN : __real_io_setup(depth, context);
 }
 
 ssize_t __wrap_pwrite(int fd, const void *from, size_t len, off_t offset)
@@ -408,12 +417,36 @@ static void a_store_notices_nothing(void **state)
     scratch_remove(directory);
 }
 
+/* A scan that gets no queue is done without; the last of them says what to do. */
+static void few_slots_are_enough_for_a_scan(void **state)
+{
+    (void)state;
+    struct rig rig;
+    char directory[256];
+    scratch_make(directory);
+    rig_defaults(&rig);
+    rig.options.directory = directory;
+    rig.options.scans = true;
+    rig.options.scan_threads = 3;
+    must(rig_open(&rig, NULL) == STORE_OK, "open: %s", rig.message);
+    must(do_set(&rig, "key", "value") == STORE_OK, "set");
+    rig_close_well(&rig);
+    kernel.setups = 2; /* the maintenance thread's, the first scan's */
+    must(rig_open(&rig, NULL) == STORE_IO && strstr(rig.message, "aio-max-nr"), "%s", rig.message);
+    kernel.setups = 3;
+    must(rig_open(&rig, NULL) == STORE_OK && kernel.setups == 0, "open: %s", rig.message);
+    must(has_value(&rig, "key", "value"), "the key");
+    rig_close_well(&rig);
+    scratch_remove(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transfers_are_whole),
         cmocka_unit_test(what_is_to_last_is_asked_for),
         cmocka_unit_test(a_full_disk_is_as_direct_as_before),
+        cmocka_unit_test(few_slots_are_enough_for_a_scan),
         cmocka_unit_test(nobody_else_opens_it),
         cmocka_unit_test(a_store_notices_nothing),
     };
