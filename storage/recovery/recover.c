@@ -68,6 +68,16 @@ struct scan {
 
 /* ---- large values ---- */
 
+static void report_lost_run(struct scan *scan, uint32_t page)
+{
+    if (scan->lost_runs++ >= LOST_RUNS_LOGGED)
+        return;
+    env_log(&scan->store->env, STORE_LOG_WARNING,
+            "A large value refers to page %u of `extents`, which does not belong to it: it is "
+            "damaged",
+            page);
+}
+
 /* Marks a run that a root or node names as used; false: no such run exists. */
 static bool keep_extent(struct scan *scan, const struct format_extent *extent)
 {
@@ -82,12 +92,7 @@ static bool keep_extent(struct scan *scan, const struct format_extent *extent)
     pthread_mutex_unlock(&file->lock);
     if (!kept) {
         scan->damaged++;
-        if (scan->lost_runs++ < LOST_RUNS_LOGGED)
-            env_log(
-                &scan->store->env, STORE_LOG_WARNING,
-                "A large value refers to page %u of `extents`, which does not belong to it: it is "
-                "damaged",
-                extent->page);
+        report_lost_run(scan, extent->page);
     }
     scan->out_of_memory |= !is_noted;
     return kept;
