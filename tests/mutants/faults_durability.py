@@ -439,7 +439,7 @@ fault("journal-beyond-memory", "storage/journal/journal.c",
       by=["test_memory.py::test_a_start_after_a_crash_stays_within_the_bound"])
 fault("lost-runs-all-logged", "storage/recovery/recover.c",
       "a line is logged for each of however many lost runs",
-      ("if (scan->lost_runs++ < LOST_RUNS_LOGGED)", "if (scan->lost_runs++ < UINT64_MAX)"),
+      ("if (scan->lost_runs++ >= LOST_RUNS_LOGGED) return;", "scan->lost_runs++;"),
       by=[LOST])
 fault("superblock-believed", "storage/journal/superblock.c",
       "sizes and places in a superblock with a right checksum are believed",
