@@ -84,11 +84,14 @@ enum store_result cmd_lolwut(struct call *call)
     return STORE_OK;
 }
 
+/* Inside another command the time is fixed, also over its reruns; but a script that is busy may be
+ * waiting for it to pass. */
 enum store_result cmd_time(struct call *call)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (call->outer != NULL) { /* the time is fixed, also over reruns */
+    bool is_busy = atomic_load_explicit(&call->worker->script.is_busy, memory_order_relaxed);
+    if (call->outer != NULL && !is_busy) {
         now.tv_sec = call->now_ms / 1000;
         now.tv_nsec = call->now_ms % 1000 * 1000000;
     }

@@ -223,6 +223,20 @@ def test_pipelines_around_it(others, connect):
     assert runner.reply() == b"$1\r\n1\r\n"
 
 
+def test_time_passes_for_a_busy_script(others, connect):
+    """But not for another one, however often it asks."""
+    others[0].call("CONFIG", "SET", "busy-reply-threshold", "300")
+    asks = """local first = redis.call('TIME')
+              for i = 1, ARGV[1] do
+                  local now = redis.call('TIME')
+                  if now[1] ~= first[1] or now[2] ~= first[2] then return i end
+              end
+              return 0"""
+    raw = connect()
+    assert raw.call("EVAL", asks, "0", "1000") == b":0\r\n"
+    assert int(raw.call("EVAL", asks, "0", "1e9")[1:]) > 1000
+
+
 def test_messages_come_meanwhile(others, busy, connect):
     """A busy worker's subscribers get what other workers publish, and so nobody waits for them."""
     subscribers = [connect() for _ in others]
