@@ -106,6 +106,8 @@ static void send_messages(struct request *request)
         return;
     conn->has_published = true;
     pubsub_send(conn->worker, &request->effects, known_with(conn, shown));
+    if (pubsub_is_subscriber(&conn->session.pubsub))
+        conn_put_off(conn); /* what it tells itself comes before the replies of its next commands */
 }
 
 /* The transaction ends, and the request still holds its key locks: its messages are therefore

@@ -347,6 +347,8 @@ void worker_round(struct worker *worker, bool may_block)
                                    as some connection is ready */
         event_base_loop(worker->base, EVLOOP_ONCE | (blocks ? 0 : EVLOOP_NONBLOCK));
     look_at_undurable(worker);
+    if (worker->put_off != NULL) /* what they have published to themselves comes first */
+        worker_visit_urgent(worker);
     take_up_again(worker);
     pubsub_hear_again(worker);
     client_memory_let_go(worker);

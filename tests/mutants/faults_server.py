@@ -292,6 +292,14 @@ fault("time-stands-still", "server/commands/cmd_server.c",
       "a busy script that waits for time to pass waits for ever",
       ("if (call->outer != NULL && !is_busy)", "if (call->outer != NULL)"),
       by=["test_busy.py::test_time_passes_for_a_busy_script"])
+fault("tells-itself-later", "server/exec/executor.c",
+      "a client's messages to itself come after the replies of its next commands",
+      ("if (pubsub_is_subscriber(&conn->session.pubsub)) conn_put_off(conn);", ""),
+      by=["test_pubsub.py::test_a_client_that_publishes_to_itself"])
+fault("tells-itself-next-round", "server/loop/worker_loop.c",
+      "a client that is put off goes on before it has its own messages",
+      ("if (worker->put_off != NULL) /* what they have published to themselves comes first */ worker_visit_urgent(worker);", ""),
+      by=["test_pubsub.py::test_a_client_that_publishes_to_itself"])
 fault("expires-while-it-runs", "server/pubsub/keyspace_events.c",
       "a key that a script refreshes counts as expired when the script is done",
       ("change->old->expire_ms < change->now_ms;", "change->old->expire_ms < change->now_ms + 60000;"),
