@@ -30,6 +30,7 @@
 
 #define LOAD(counter) ((unsigned long long)atomic_load_explicit(&(counter), memory_order_relaxed))
 #define U(value) ((unsigned long long)(value))
+#define SAMPLE_MS 900 /* the workers' timers ask for one each second */
 
 /* Sums over all workers. */
 #define SUM(server, field) sum_counters(server, offsetof(struct worker_counters, field))
@@ -199,17 +200,19 @@ static void write_used(FILE *to, const struct memory *memory, const struct store
     fprintf(to, "allocator_resident:%llu\r\n", U(memory->heap_size));
 }
 
-static void write_fragmentation(FILE *to, struct server *server, const struct memory *memory)
+/* The cache of clean pages is no overhead. */
+static void write_fragmentation(FILE *to, struct server *server, const struct memory *memory,
+                                const struct store_stats *stats)
 {
+    uint64_t others = memory->resident + stats->dirty_bytes;
+    uint64_t resident = others > stats->frame_bytes ? others - stats->frame_bytes : 0;
     fprintf(to, "allocator_frag_ratio:%.2f\r\n", ratio(memory->heap_size, memory->heap_in_use));
     fprintf(to, "allocator_frag_bytes:%llu\r\n", U(memory->heap_size - memory->heap_in_use));
     fprintf(to, "allocator_rss_ratio:1.00\r\nallocator_rss_bytes:0\r\n");
-    fprintf(to, "rss_overhead_ratio:%.2f\r\n", ratio(memory->resident, memory->heap_size));
-    fprintf(to, "rss_overhead_bytes:%lld\r\n",
-            (long long)memory->resident - (long long)memory->heap_size);
-    fprintf(to, "mem_fragmentation_ratio:%.2f\r\n", ratio(memory->resident, memory->used));
-    fprintf(to, "mem_fragmentation_bytes:%lld\r\n",
-            (long long)memory->resident - (long long)memory->used);
+    fprintf(to, "rss_overhead_ratio:%.2f\r\n", ratio(resident, memory->heap_size));
+    fprintf(to, "rss_overhead_bytes:%lld\r\n", (long long)resident - (long long)memory->heap_size);
+    fprintf(to, "mem_fragmentation_ratio:%.2f\r\n", ratio(resident, memory->used));
+    fprintf(to, "mem_fragmentation_bytes:%lld\r\n", (long long)resident - (long long)memory->used);
     fprintf(to, "mem_not_counted_for_evict:0\r\nmem_replication_backlog:0\r\n");
     fprintf(to, "mem_total_replication_buffers:0\r\nmem_clients_slaves:0\r\n");
     fprintf(to, "mem_clients_normal:%llu\r\n", U(client_memory_total(server)));
@@ -248,7 +251,7 @@ static void write_memory(FILE *to, struct server *server)
     char *policy = config_show(&server->config, CONFIG_MAXMEMORY_POLICY);
     fprintf(to, "maxmemory_policy:%s\r\n", policy != NULL ? policy : "");
     free(policy);
-    write_fragmentation(to, server, &memory);
+    write_fragmentation(to, server, &memory, &stats);
 }
 
 /* ---- persistence ---- */
@@ -325,34 +328,32 @@ static uint64_t commands_run(const struct server *server)
     return calls;
 }
 
-/* Has no timer of its own: the rates are those between two calls of INFO. */
-static void update_rates(struct server *server)
+void info_sample_rates(struct server *server)
 {
     struct info_rates *rates = &server->rates;
-    int64_t now = now_usec() / 1000;
+    int64_t now = (int64_t)(commandstats_clock() / 1000000);
     int64_t before = atomic_load_explicit(&rates->taken_ms, memory_order_relaxed);
-    if (now - before < 500 || !atomic_compare_exchange_strong(&rates->taken_ms, &before, now))
+    if (now - before < SAMPLE_MS ||
+        !atomic_compare_exchange_strong(&rates->taken_ms, &before, now))
         return;
     const uint64_t totals[RATE_COUNT] = {
         [RATE_COMMANDS] = commands_run(server),    [RATE_INPUT] = SUM(server, input_bytes),
         [RATE_OUTPUT] = SUM(server, output_bytes), [RATE_CYCLES] = SUM(server, cycles),
         [RATE_BUSY_USEC] = loop_usec(server),
     };
-    if (before == 0)
-        before = server->start_ms;
     for (int i = 0; i < RATE_COUNT; i++) {
         uint64_t last =
             atomic_exchange_explicit(&rates->totals[i], totals[i], memory_order_relaxed);
         uint64_t grown = totals[i] > last ? totals[i] - last : 0; /* CONFIG RESETSTAT */
-        uint64_t rate = now > before ? grown * 1000 / (uint64_t)(now - before) : 0;
-        atomic_store_explicit(&rates->per_second[i], rate, memory_order_relaxed);
+        atomic_store_explicit(&rates->per_second[i], grown * 1000 / (uint64_t)(now - before),
+                              memory_order_relaxed);
     }
 }
 
 static void write_traffic(FILE *to, struct server *server)
 {
     const struct info_rates *rates = &server->rates;
-    update_rates(server);
+    info_sample_rates(server);
     fprintf(to, "total_connections_received:%llu\r\n", LOAD(server->total_connections));
     fprintf(to, "total_commands_processed:%llu\r\n", U(commands_run(server)));
     fprintf(to, "instantaneous_ops_per_sec:%llu\r\n", LOAD(rates->per_second[RATE_COMMANDS]));

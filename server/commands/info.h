@@ -22,6 +22,10 @@ struct info_section {
 /* CONFIG RESETSTAT: resets the workers' run time. */
 void info_forget_loop_time(struct server *server);
 
+/* The rates that INFO shows are those between the last two samples, about a second apart: for the
+ * timers of workers, which tick while there are connections. Any thread. */
+void info_sample_rates(struct server *server);
+
 extern const struct info_section info_sections[];
 extern const size_t info_section_count;
 

@@ -40,6 +40,7 @@
 #include "server/net/transport.h"
 #include "server/exec/watch.h"
 #include "server/commands/commands.h"
+#include "server/commands/info.h"
 #include "server/pubsub/pubsub.h"
 #include "server/net/conn_output.h"
 #include "storage/base/checks.h"
@@ -94,6 +95,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
         conn_tick(conn);
     watch_registry_rest(worker->server->watches);
     blocked_rest(worker->server->blocked);
+    info_sample_rates(worker->server);
 }
 
 /* The timer ticks only for connections and channels that end: a worker without any sleeps. */

@@ -11,6 +11,7 @@ import time
 import pytest
 import redis
 
+import harness
 from harness import Raw, encode
 
 
@@ -108,6 +109,35 @@ def test_errors_inside_of_scripts_count_once(server, script, errors, commands):
     assert int(found["total_error_replies"]) == sum(errors.values())
     for name, value in commands.items():
         assert found["cmdstat_" + name] == value
+
+
+@pytest.mark.vellum
+@pytest.mark.sockets("its channel's server counts itself")
+def test_rates_are_those_of_the_last_second(server):
+    """Whoever asks, and however long ago somebody asked before."""
+    client = server.client()
+    pipe = client.pipeline(transaction=False)
+    for _ in range(20_000):
+        pipe.ping()
+    client.info("stats")
+    pipe.execute()
+    rate = lambda: client.info("stats")["instantaneous_ops_per_sec"]  # noqa: E731
+    harness.eventually(lambda: rate() > 1000)
+    harness.eventually(lambda: rate() < 200)
+
+
+@pytest.mark.vellum
+def test_clean_pages_are_no_fragmentation(make_server):
+    client = make_server(maxmemory="256mb").client()
+    for i in range(200):
+        client.set(f"k{i}", os.urandom(500_000))
+    for i in range(200):
+        client.get(f"k{i}")
+    memory = client.info("memory")
+    if memory["used_memory_rss"] == 0:
+        pytest.skip("a sanitizer's memory says nothing")
+    assert memory["used_memory_rss"] > 2 * memory["used_memory"]
+    assert memory["mem_fragmentation_ratio"] < 2 and memory["rss_overhead_ratio"] < 3, memory
 
 
 def test_commands_are_counted_where_they_run(server):
