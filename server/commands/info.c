@@ -333,8 +333,7 @@ void info_sample_rates(struct server *server)
     struct info_rates *rates = &server->rates;
     int64_t now = (int64_t)(commandstats_clock() / 1000000);
     int64_t before = atomic_load_explicit(&rates->taken_ms, memory_order_relaxed);
-    if (now - before < SAMPLE_MS ||
-        !atomic_compare_exchange_strong(&rates->taken_ms, &before, now))
+    if (now - before < SAMPLE_MS || !atomic_compare_exchange_strong(&rates->taken_ms, &before, now))
         return;
     const uint64_t totals[RATE_COUNT] = {
         [RATE_COMMANDS] = commands_run(server),    [RATE_INPUT] = SUM(server, input_bytes),

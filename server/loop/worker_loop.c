@@ -273,7 +273,8 @@ static void run_nested_round(struct worker *worker, struct conn *apart)
     look_at_undurable(worker);
     take_up_again(worker);
     pubsub_hear_again(worker);
-    client_memory_let_go(worker);
+    if (client_memory_holds_back(worker))
+        client_memory_let_go(worker);
     give_turns_but(worker, apart);
     send_replies(worker, apart);
     worker->apart = NULL;
@@ -353,7 +354,8 @@ void worker_round(struct worker *worker, bool may_block)
         worker_visit_urgent(worker);
     take_up_again(worker);
     pubsub_hear_again(worker);
-    client_memory_let_go(worker);
+    if (client_memory_holds_back(worker))
+        client_memory_let_go(worker);
     give_turns(worker);
     client_memory_keep_bound(worker);
     give_turns(worker);

@@ -52,7 +52,12 @@ static inline bool client_memory_holds(const struct worker *worker)
     return worker->hold == CLIENTS_ARE_HELD;
 }
 
-/* In every round: decides whether commands are taken, and long ones received. */
+/* In every round, if it holds something back: decides whether commands are taken, and long ones
+ * received. */
+static inline bool client_memory_holds_back(const struct worker *worker)
+{
+    return worker->awaited_bytes > 0 || worker->hold != CLIENTS_GO_ON;
+}
 void client_memory_let_go(struct worker *worker);
 
 /* Whether a command of so many bytes may be received; logs that its client will be closed. */

@@ -104,9 +104,8 @@ fault("parked-without-a-look", "server/exec/runner.c",
       by=["test_gaps.py::test_commands_behind_one_that_waits_are_many_rounds"])
 fault("put-off-for-ever", "server/loop/worker_loop.c",
       "a connection that was put off to the next round has no turn in it",
-      ("take_up_again(worker); pubsub_hear_again(worker); client_memory_let_go(worker); "
-       "give_turns(worker);",
-       "pubsub_hear_again(worker); client_memory_let_go(worker); give_turns(worker);"),
+      ("worker_visit_urgent(worker); take_up_again(worker); pubsub_hear_again(worker);",
+       "worker_visit_urgent(worker); pubsub_hear_again(worker);"),
       by=["test_gaps.py::test_every_client_of_a_long_round_goes_on"])
 fault("lcs-at-once", "server/commands/cmd_lcs.c",
       "a table of 128 million cells is filled in one run",
