@@ -417,10 +417,12 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     bool queued = queue(txn);
     enum store_result result = queued ? STORE_WAIT : attempt(txn);
     if (result == STORE_WAIT) {
-        if (!queued && !hold_place(txn))
+        if (!queued && !hold_place(txn)) {
+            key_locks_hold_none(txn); /* nobody may take what it has reserved */
             txn->failure = STORE_NO_MEMORY;
-        else if (queued && request->may_prefetch && txn->hold == HOLDS_KEYS)
+        } else if (queued && request->may_prefetch && txn->hold == HOLDS_KEYS) {
             prefetch_run_begin(txn);
+        }
         worker->parked++;
         park(txn);
         submit_early(worker);

@@ -260,19 +260,31 @@ static void evict_large(struct store_worker *worker)
         evict_anywhere(worker, FORMAT_RUN_CLASS + (uint32_t)__builtin_ctzll(wanted));
 }
 
+/* A place is a partition, or behind the last one, large values. */
+static void evict_in(struct store_worker *worker, uint32_t place)
+{
+    struct store *store = worker->store;
+    if (place == store->partition_count) {
+        evict_large(worker);
+        return;
+    }
+    struct partition *partition = &store->partitions[place];
+    uint64_t wanted = take_wanted(&partition->file.lock, &partition->eviction);
+    for (; wanted; wanted &= wanted - 1)
+        evict_slots(worker, partition, (uint32_t)__builtin_ctzll(wanted));
+}
+
+/* Only so many removals are under way at a time: each step begins where the last one ended, so that
+ * all places have their turn. */
 void evict_step(struct store_worker *worker)
 {
     struct store *store = worker->store;
     if (room_policy(store) == STORE_EVICT_NOTHING)
         return;
-    for (uint32_t i = 0; i < store->partition_count && may_begin(worker); i++) {
-        struct partition *partition = &store->partitions[i];
-        uint64_t wanted = take_wanted(&partition->file.lock, &partition->eviction);
-        for (; wanted; wanted &= wanted - 1)
-            evict_slots(worker, partition, (uint32_t)__builtin_ctzll(wanted));
-    }
-    if (may_begin(worker))
-        evict_large(worker);
+    uint32_t places = store->partition_count + 1, passed = 0;
+    for (; passed < places && may_begin(worker); passed++)
+        evict_in(worker, (worker->evict_next_place + passed) % places);
+    worker->evict_next_place = (worker->evict_next_place + passed) % places;
     if (is_over_memory(store))
         evict_anywhere(worker, ANY_CLASS);
 }

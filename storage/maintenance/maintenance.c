@@ -119,7 +119,8 @@ static int blank_rest(struct store *store, struct page_file *file, uint64_t begi
     return error;
 }
 
-static void grow(struct store *store, struct page_file *file)
+/* `later`: if it cannot grow, there may be room all the same in the next round. */
+static void grow(struct store *store, struct page_file *file, bool later)
 {
     uint32_t count = growth(store, file);
     uint64_t before = store->disk->ops->size(file->file) / SEGMENT_BYTES * SEGMENT_BYTES;
@@ -142,6 +143,8 @@ static void grow(struct store *store, struct page_file *file)
         page_file_grown(file);
     pthread_mutex_unlock(&file->lock);
     atomic_fetch_add(&store->store_bytes, after - before);
+    if (error && after == before && later)
+        return;
     if (error && after == before &&
         (count > 0 || growth(store, file) == 0)) /* under the current maxstore */
         note_full(store, count ? error : 0);
@@ -157,8 +160,9 @@ static void find_room(struct store *store, struct page_file *file)
         page_file_forget_asked(file);
         pthread_mutex_unlock(&file->lock);
     }
-    if (reclaim_segments(store, file) == 0) {
-        grow(store, file);
+    bool later;
+    if (reclaim_segments(store, file, &later) == 0) {
+        grow(store, file, later);
         return;
     }
     pthread_mutex_lock(&file->lock);

@@ -73,11 +73,12 @@ static bool journal_them(struct store *store, const struct page_file *file,
 }
 
 static uint32_t detach(struct store *store, struct page_file *file, uint32_t segments[AT_ONCE],
-                       uint64_t *commit)
+                       uint64_t *commit, bool *later)
 {
     pthread_mutex_lock(&file->lock);
     uint32_t count = find_empty(file, segments);
-    if (count > 0 && !journal_them(store, file, segments, count, commit))
+    *later = count > 0 && !journal_them(store, file, segments, count, commit);
+    if (*later)
         count = 0;
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t page = 0; page < SEGMENT_PAGES; page++)
@@ -103,12 +104,13 @@ static int write_zeros(struct store *store, struct page_file *file, const uint32
     return error ? error : disk_flush(store->maintenance_queue, file->file);
 }
 
-uint32_t reclaim_segments(struct store *store, struct page_file *file)
+uint32_t reclaim_segments(struct store *store, struct page_file *file, bool *later)
 {
     uint32_t segments[AT_ONCE];
     uint64_t commit;
     char *zeros = disk_alloc(SEGMENT_BYTES);
-    uint32_t count = zeros ? detach(store, file, segments, &commit) : 0;
+    *later = !zeros;
+    uint32_t count = zeros ? detach(store, file, segments, &commit, later) : 0;
     if (count > 0 && !writeback_sync(store, commit))
         count = 0;
     assert(count == 0 || commit <= journal_durable(&store->journal));

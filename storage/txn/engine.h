@@ -352,7 +352,8 @@ struct store_worker {
     uint32_t expire_left;    /* partitions to visit in this tick (expire.c) */
     int64_t expire_ns;       /* time taken since the last tick */
     uint32_t expire_partition;
-    _Atomic bool evict_due; /* another transaction or thread wants room */
+    _Atomic bool evict_due;    /* another transaction or thread wants room */
+    uint32_t evict_next_place; /* where the next step of eviction begins: see evict_step */
     struct expired_name noted[EXPIRED_NOTES];
     uint32_t noted_count;
     struct dropped_tree *dropped; /* the one that it purges (tree_purge.c) */

@@ -172,6 +172,12 @@ static void count_active(struct store_txn *txn)
     atomic_fetch_add_explicit(&txn->store->active, 1, memory_order_relaxed);
 }
 
+void key_locks_hold_none(struct store_txn *txn)
+{
+    assert(txn->key_lock_count == 0 && !txn->handoffs.txn);
+    count_active(txn);
+}
+
 /* Checks invariant 2 of one queue. */
 static void check_queue(const struct key_lock *first)
 {

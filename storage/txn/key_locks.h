@@ -11,6 +11,8 @@ bool key_locks_have_waiters(const struct store_txn *txn);
 bool key_locks_refuses(const struct partition *partition, uint64_t hash);
 /* Refuses the waiters on the transaction's keys that may be refused. */
 void key_locks_refuse_waiting(struct store_txn *txn);
+/* Memory for key locks ran out: it counts as active without them until it has failed. */
+void key_locks_hold_none(struct store_txn *txn);
 /* Reserves memory for its key locks, of which it has none yet; false: no memory. */
 STORE_MUST_CHECK bool key_locks_reserve(struct store_txn *txn);
 STORE_MUST_CHECK bool

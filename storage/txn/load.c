@@ -27,7 +27,7 @@
 #define LOW_PRIORITY_READS_MAX 64u
 #define OWN_FRAMES_WAIT_MS 100 /* if the transaction itself holds most frames */
 #define OTHERS_SHARE 8u        /* all but this share of the limit are most frames */
-#define FRAME_WAIT_LIMIT 400u  /* of the maintenance thread's rounds, about a millisecond each */
+#define FRAME_WAIT_LIMIT 400u  /* waits, and milliseconds */
 
 /* A transaction that waits for a frame's load. */
 struct waiter {
@@ -428,6 +428,12 @@ static bool holds_most_frames(struct store_txn *txn)
     return txn->held_frames + txn->pin_count >= limit - limit / OTHERS_SHARE;
 }
 
+/* So many times and milliseconds: it is woken by each group of the journal, too. */
+static bool waited_for_frames(const struct store_txn *txn, uint32_t limit)
+{
+    return txn->frame_waits > limit && env_clock_ms() - txn->frames_since_ms > limit;
+}
+
 /* Frames become free as pages are written and other transactions finish; but a transaction may
  * itself hold the frames it waits for. */
 enum store_result load_no_frame(struct store_txn *txn)
@@ -435,9 +441,9 @@ enum store_result load_no_frame(struct store_txn *txn)
     txn->starved = true;
     if (++txn->frame_waits == 1)
         txn->frames_since_ms = env_clock_ms();
-    if (txn->frame_waits > FRAME_WAIT_LIMIT || holds_most_frames(txn))
+    if (waited_for_frames(txn, FRAME_WAIT_LIMIT) || holds_most_frames(txn))
         return STORE_NO_MEMORY;
-    if (txn->frame_waits > FRAME_WAIT_LIMIT / 2)
+    if (waited_for_frames(txn, FRAME_WAIT_LIMIT / 2))
         txn->blocking_io = true;
     maintenance_throttle(txn);
     return STORE_WAIT;
