@@ -103,3 +103,15 @@ def test_parts_side_by_side(module, tmp_path, monkeypatch, capsys, parts, passed
     assert result.unsteady == ["a_case"] * parts.count("good")
     printed = capsys.readouterr().out
     assert all(f"---- {part} ----" in printed for part in parts)
+
+
+@pytest.mark.parametrize("device,guest,passed", [(0, 1, 2), (1, 0, 2), (0, 0, 2), (1, 1, 0)])
+def test_rdma_needs_a_device_or_a_machine(module, tmp_path, device, guest, passed):
+    folder = tmp_path / "tests" / "rdma"
+    folder.mkdir(parents=True)
+    for name, text in (("device", f"exit {device}"), ("guest", f"exit {guest}"),
+                       ("run", "echo '2 passed, 0 failed'")):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    result = module.part_rdma("build")
+    assert (result.passed, result.failed) == (passed, 0)
