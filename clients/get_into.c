@@ -7,7 +7,8 @@
  * 1. vellum->intos are those whose replies have not arrived, in order; only the first may be
  *    granted: then no other reply is outstanding, and everything received belongs to its reply.
  * 2. There is a splice before the command of each one to be granted, at which the output stops
- * until all previous replies have been taken, and one after it, until its own reply has arrived.
+ *    until all previous replies have been taken, and one after it, until its own reply has
+ *    arrived.
  */
 #include "clients/get_into.h"
 

@@ -232,7 +232,7 @@ enum store_result cmd_waitaof(struct call *call)
     return call_await(call, replicas == 0 ? written : 0, timeout_ms, answer_acknowledged);
 }
 
-/* There are no replicas, so it waits for the whole timeout. */
+/* There are no replicas: unless it asks for none, it waits for the whole timeout. */
 enum store_result cmd_wait(struct call *call)
 {
     int64_t replicas, timeout_ms;

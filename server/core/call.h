@@ -1,5 +1,6 @@
 /*
- * The keys and the scope of a call, found before it runs, and helpers shared by command functions.
+ * Determines the keys and the scope of a call before it runs; and helpers shared by command
+ * functions.
  */
 #ifndef VELLUM_CALL_H
 #define VELLUM_CALL_H

@@ -2,8 +2,8 @@
  * The memory of clients' buffers: counted turn by turn, reported to the store, which evicts page
  * frames to make room for it, and bounded.
  *
- * Over the soft limit, an eighth of maxmemory, connections with more than a little unsent output
- * are not read from.
+ * Over the soft limit, an eighth of maxmemory, no command of a connection with more than a little
+ * unsent output is taken: its input is spooled (spool.h).
  * When unsent replies alone exceed half of the limit (maxmemory-clients, or else a quarter of
  * maxmemory), no commands are taken until half of them has been sent, or it is clear that the
  * clients do not read. Over the limit, the clients with the largest buffers are closed; where what

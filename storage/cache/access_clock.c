@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#define FIRST_TIME (UINT32_C(1) << 31) /* the clock starts here: idle times reach back 400 days */
+#define FIRST_TIME (UINT32_C(1) << 31) /* the clock starts here: idle times reach back 397 days */
 #define MINUTE_MS 60000
 #define SECOND_MS 1024
 #define SECOND_MASK 0xfffffu

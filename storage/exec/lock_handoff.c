@@ -13,8 +13,8 @@
  *    partition. Its own thread reads their results under the locks of all its keys' partitions.
  * 3. After the hand-off it is next in the key's lock queue, after the transaction that handed it
  *    off: so no other comes in between. The same holds for keys that were kept for it. It requests
- * the locks of the other keys when it is attempted, since this takes partition locks that the
- * thread handing off does not hold (key_locks.c).
+ *    the locks of the other keys when it is attempted, since this takes partition locks that the
+ *    thread handing off does not hold (key_locks.c).
  */
 #include "storage/txn/engine.h"
 

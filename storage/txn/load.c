@@ -3,13 +3,13 @@
  *
  * Invariants
  * 1. A frame in state LOADING has exactly one read, in flight or held back, which holds a
- * reference. Only load_blocking reads without one, while it holds the page file's lock.
+ *    reference. Only load_blocking reads without one, while it holds the page file's lock.
  * 2. Every waiter on a frame counts once in its transaction's `waits`, and holds a pin.
  * 3. Items are verified once, when their page arrives; a damaged one is marked in the frame, so
  *    that it is never served.
  * 4. At most LOW_PRIORITY_READS_MAX low-priority reads, for writers and prefetch runs, are in
- * flight per worker: that many keep a device busy, and more would only delay every GET. While some
- * are held back, others are in flight, and each completion submits one.
+ *    flight per worker: that many keep a device busy, and more would only delay every GET. While
+ *    some are held back, others are in flight, and each completion submits one.
  */
 #include "storage/txn/load.h"
 

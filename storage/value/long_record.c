@@ -13,9 +13,9 @@
  *    them.
  * 3. Sealed ones are in the journal's list, in the order of their commits, under its lock. Only the
  *    thread that has the maintenance thread's queue writes them, and takes them out.
- * 4. One transaction at a time reserves one (store->long_record_owner): this bounds their memory,
- *    and two that each wait for the other's runs would be refused. The owner waits for nobody who
- *    needs a long record.
+ * 4. One transaction at a time reserves one (store->long_record_owner). This bounds their memory;
+ *    two that waited for each other's runs would both be refused. The owner waits for no
+ *    transaction that needs a long record.
  * 5. None is reserved while those that redo would read are many: together they take at most a
  *    quarter of the frames' memory and one more.
  */
