@@ -185,6 +185,20 @@ static char *join_checked(const struct directive *directive, size_t argc, char *
     return text;
 }
 
+/* Whoever may set such words must not be able to write other lines into the file, or into the log:
+ * nothing that needs quotes is accepted. */
+static bool are_plain(size_t argc, char *const argv[])
+{
+    for (size_t i = 0; i < argc; i++) {
+        for (const char *at = argv[i]; *at != '\0'; at++)
+            if ((unsigned char)*at > '~' || *at <= ' ' || strchr("\"'\\", *at) != NULL)
+                return false;
+        if (argv[i][0] == '\0')
+            return false;
+    }
+    return true;
+}
+
 static char *join(size_t argc, char *const argv[])
 {
     size_t size = 1;
@@ -282,6 +296,26 @@ static size_t bytes_of(size_t argc, char *const argv[])
     return sum;
 }
 
+static bool join_words(const struct directive *directive, size_t argc, char *const argv[],
+                       struct config_value *value, char error[DIRECTIVE_ERROR_MAX])
+{
+    if (directive->read_word != NULL) {
+        value->text = join_checked(directive, argc, argv, error);
+    } else {
+        value->text = join(argc, argv);
+        if (value->text == NULL)
+            fail(error, "out of memory");
+    }
+    const char *objection = value->text != NULL && directive->check_words != NULL
+                                ? directive->check_words(value->text)
+                                : NULL;
+    if (objection == NULL)
+        return value->text != NULL;
+    free(value->text);
+    value->text = NULL;
+    return fail(error, objection);
+}
+
 /* A directive of several words: separate arguments in a file, one text in CONFIG SET. */
 static bool parse_words(const struct directive *directive, size_t argc, char *const argv[],
                         struct config_value *value, char error[DIRECTIVE_ERROR_MAX])
@@ -295,14 +329,9 @@ static bool parse_words(const struct directive *directive, size_t argc, char *co
         good = fail(error, "wrong number of arguments");
     if (good && bytes_of(argc, argv) > TEXT_MAX)
         good = fail(error, "argument is too long");
-    if (!good)
-        return false;
-    if (directive->read_word != NULL) {
-        value->text = join_checked(directive, argc, argv, error);
-        return value->text != NULL;
-    }
-    value->text = join(argc, argv);
-    return value->text != NULL || fail(error, "out of memory");
+    if (good && !are_plain(argc, argv))
+        good = fail(error, "argument contains a quote, a backslash or an unprintable character");
+    return good && join_words(directive, argc, argv, value, error);
 }
 
 static bool parse_single(const struct directive *directive, const char *text,

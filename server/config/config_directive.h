@@ -39,8 +39,11 @@ struct directive {
     const char *ignored;                    /* why the directive has no effect; NULL: it has one */
     const char *(*check)(int64_t number); /* returns the problem with a number in range, or NULL */
     /* WORDS: returns the problem with a word, or NULL and the word's shown form. A NULL pointer:
-     * any word is accepted. */
+     * any word of printable ASCII without quotes and backslashes is accepted. */
     const char *(*read_word)(const char *word, char *shown, size_t size);
+    /* WORDS: returns the problem with them together, or NULL and `text` in its shown form, which is
+     * never longer. NULL: there is none. */
+    const char *(*check_words)(char *text);
     int64_t min, max; /* of a number; WORDS: of the number of words */
     uint8_t type, flags;
 };

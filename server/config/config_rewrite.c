@@ -50,21 +50,50 @@ static void write_limits(struct rewrite *rewrite, const char *name, char *value)
     }
 }
 
+/* False: out of memory. */
+static bool write_words(struct rewrite *rewrite, const char *name, char *value)
+{
+    fputs(name, rewrite->to);
+    char *rest = NULL;
+    for (char *word = strtok_r(value, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
+        char *quoted = config_quote(word);
+        if (quoted == NULL)
+            return false;
+        fprintf(rewrite->to, " %s", quoted);
+        free(quoted);
+    }
+    fputs("\n", rewrite->to);
+    return true;
+}
+
+static bool write_text(struct rewrite *rewrite, const char *name, const char *value)
+{
+    char *quoted = config_quote(value);
+    if (quoted == NULL)
+        return false;
+    fprintf(rewrite->to, "%s %s\n", name, quoted);
+    free(quoted);
+    return true;
+}
+
 static void write_row(struct rewrite *rewrite, size_t row)
 {
     const struct directive *directive = &directive_table[row];
     char *value = config_show(rewrite->config, row);
-    bool plain = directive->type == DIRECTIVE_WORDS || directive->type == DIRECTIVE_SAVE;
-    char *quoted = value == NULL || (plain && value[0] != '\0') ? NULL : config_quote(value);
-    if (value == NULL || (!plain && quoted == NULL))
-        rewrite->failed = true;
+    bool has_words = directive->type == DIRECTIVE_WORDS || directive->type == DIRECTIVE_SAVE;
+    bool good = value != NULL;
+    if (value == NULL)
+        ;
     else if (directive->type == DIRECTIVE_LIMITS)
         write_limits(rewrite, directive->name, value);
     else if (directive->type == DIRECTIVE_WORDS && value[0] == '\0' && directive->min > 0)
         ; /* unset: it is not written */
+    else if (has_words && value[0] != '\0')
+        good = write_words(rewrite, directive->name, value);
     else
-        fprintf(rewrite->to, "%s %s\n", directive->name, quoted != NULL ? quoted : value);
-    free(quoted);
+        good = write_text(rewrite, directive->name, value);
+    rewrite->failed = rewrite->failed || !good;
     free(value);
 }
 

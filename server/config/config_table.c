@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "storage/store.h"
 
@@ -138,6 +140,46 @@ static const char *read_oom_score(const char *word, char *shown, size_t size)
     if (*end != '\0' || score < -2000 || score > 2000)
         return "Invalid oom-score-adj-values, elements must be between -2000 and 2000.";
     snprintf(shown, size, "%lld", score);
+    return NULL;
+}
+
+/* The order is that in which Redis shows them. */
+static const char *const stop_names[] = {"save", "nosave", "now", "force"};
+enum { STOP_SAVE = 1 << 0, STOP_NOSAVE = 1 << 1 }; /* their bits in a set of those */
+#define STOP_NAMES (sizeof stop_names / sizeof stop_names[0])
+
+static unsigned stop_bit(const char *word)
+{
+    for (unsigned i = 0; i < STOP_NAMES; i++)
+        if (strcasecmp(word, stop_names[i]) == 0)
+            return 1U << i;
+    return 0;
+}
+
+static const char *read_stop_word(const char *word, char *shown, size_t size)
+{
+    if (strcasecmp(word, "default") != 0 && stop_bit(word) == 0)
+        return "argument(s) must be one of the following: default, save, nosave, now, force";
+    snprintf(shown, size, "%s", word);
+    return NULL;
+}
+
+static const char *check_stop_words(char *text)
+{
+    unsigned set = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+        set |= stop_bit(word);
+    if ((set & STOP_SAVE) != 0 && (set & STOP_NOSAVE) != 0)
+        return "shutdown options SAVE and NOSAVE can't be used simultaneously";
+    char *at = set == 0 ? stpcpy(text, "default") : text;
+    for (unsigned i = 0; i < STOP_NAMES; i++) {
+        if ((set & 1U << i) == 0)
+            continue;
+        if (at > text)
+            *at++ = ' ';
+        at = stpcpy(at, stop_names[i]);
+    }
     return NULL;
 }
 
@@ -367,8 +409,10 @@ const struct directive directive_table[] = {
     BOOL("crash-log-enabled", "yes", PROCESS),
     BOOL("crash-memcheck-enabled", "yes", PROCESS),
     TEXT("ignore-warnings", "", PROCESS),
-    WORDS("shutdown-on-sigint", 1, 4, "default", PROCESS),
-    WORDS("shutdown-on-sigterm", 1, 4, "default", PROCESS),
+    WORDS("shutdown-on-sigint", 1, 16, "default", PROCESS, .read_word = read_stop_word,
+          .check_words = check_stop_words),
+    WORDS("shutdown-on-sigterm", 1, 16, "default", PROCESS, .read_word = read_stop_word,
+          .check_words = check_stop_words),
     INT("shutdown-timeout", 0, INT_MAX, "10", PROCESS),
     TEXT("bind-source-addr", "", PROCESS),
     INT("socket-mark-id", 0, UINT_MAX, "0", FIXED, PROCESS),

@@ -129,7 +129,8 @@ static bool is_missing(int reason)
            reason == EPFNOSUPPORT || reason == ESOCKTNOSUPPORT || reason == ENOPROTOOPT;
 }
 
-/* One word of `bind`: "*" and "::*" are all addresses; the prefix "-" makes it optional. */
+/* One word of `bind`: "*" and "::*" are all addresses; the prefix "-" makes it optional. A name
+ * that does not resolve is an error in any case. */
 static bool bind_word(struct listener *listener, const char *word, int port)
 {
     const struct log *log = &listener->server->log;
@@ -145,7 +146,7 @@ static bool bind_word(struct listener *listener, const char *word, int port)
     if (problem != 0) {
         log_line(log, CONFIG_LOG_WARNING, "Could not create server TCP listening socket %s:%d: %s",
                  name, port, gai_strerror(problem));
-        return may_be_missing;
+        return false;
     }
     const char *step;
     int fd = bind_address(found, &step);

@@ -52,6 +52,10 @@ fault("all-pairs-before-the-first-error", "server/commands/cmd_config.c",
       "CONFIG SET looks all pairs up, however many, before it refuses a repeated one",
       ("if (is_repeated(call, 2 + i * 2))", "if (i + 1 == count && is_repeated(call, 2 + i * 2))"),
       by=["test_admin.py::test_the_first_invalid_name_ends_config_set"])
+fault("words-of-any-bytes", "server/config/config_directive.c",
+      "CONFIG SET takes line breaks in a list of words, and CONFIG REWRITE writes them into the file",
+      ("if (good && !are_plain(argc, argv))", "if (good && argc > 1000 && !are_plain(argc, argv))"),
+      by=["test_config"])
 fault("bitop-without-a-look", "server/commands/cmd_bitmap.c",
       "BITOP of short strings combines all of them in one round",
       ("if (result == STORE_OK) result = call_yield_at(call, i);", ""),

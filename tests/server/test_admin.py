@@ -345,6 +345,7 @@ def test_a_port_that_is_taken_is_refused_and_nothing_changes(mover):
         assert raw.call("CONFIG", "GET", "timeout") == b"*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"
         assert raw.call("CONFIG", "SET", "bind", "192.0.2.1") == UNBOUND
         assert raw.call("CONFIG", "SET", "bind", "127.0.0.1 nowhere.invalid") == UNBOUND
+        assert raw.call("CONFIG", "SET", "bind", "127.0.0.1 -nowhere.invalid") == UNBOUND
         with mover.raw() as fresh:
             assert fresh.call("CONFIG", "GET", "bind") == b"*2\r\n$4\r\nbind\r\n$6\r\n* -::*\r\n"
 

@@ -198,6 +198,36 @@ def test_config_rewrite_survives_a_restart(directory):
         server.remove()
 
 
+@pytest.mark.vellum
+def test_config_rewrite_writes_no_lines_of_others(directory):
+    """Who may change a list of words gets no other directive into the file by that."""
+    path = os.path.join(directory, "own.conf")
+    with open(path, "w", encoding="ascii") as f:
+        f.write("maxclients 77\n")
+    server = harness.Server(1)
+    try:
+        options = server.arguments
+        server.arguments = lambda: [path, *options()]
+        server.start()
+        with server.raw() as raw:
+            for name in ("shutdown-on-sigint", "shutdown-on-sigterm", "bind"):
+                for value in ('"now\nenable-debug-command yes\n"', '"a\\"b"',
+                              '127.0.0.1 "-x\nenable-debug-command\\x09yes"'):
+                    assert raw.call("CONFIG", "SET", name, value).startswith(b"-ERR CONFIG SET")
+            assert raw.call("CONFIG", "SET", "shutdown-on-sigterm", "now nosave") == b"+OK\r\n"
+            assert raw.call("CONFIG", "REWRITE") == b"+OK\r\n"
+        with open(path, encoding="ascii") as f:
+            text = f.read()
+        assert "debug" not in text and "\nshutdown-on-sigterm nosave now\n" in text
+        assert "debug" not in server.said()
+        server.restart()
+        got = server.client().config_get("enable-debug-command", "shutdown-on-sigterm")
+        assert got == {"enable-debug-command": "no", "shutdown-on-sigterm": "nosave now"}
+        server.stop()
+    finally:
+        server.remove()
+
+
 def test_restart_keeps_keys_types_and_expiries(server):
     client = server.client()
     client.set("plain", "value")

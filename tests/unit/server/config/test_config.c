@@ -449,6 +449,43 @@ static void words_are_checked_one_by_one(void **state)
                      CONFIG_EXIT_FAILURE);
 }
 
+static void words_are_plain(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const bad[] = {"127.0.0.1 \"-x\nport 1\"",
+                                      "\"a\\\"b\"",
+                                      "'a\\b'",
+                                      "\"a b\"",
+                                      "\"\\x07\"",
+                                      "\xc3\xa4",
+                                      "\"\""};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_string_equal(set(fixture, "bind", bad[i]),
+                            "argument contains a quote, a backslash or an unprintable character");
+    assert_shown(fixture, "bind", "* -::*");
+    assert_null(set(fixture, "bind", ""));
+    assert_null(set(fixture, "bind", "\"127.0.0.1\" -fe80::1%eth0"));
+    assert_shown(fixture, "bind", "127.0.0.1 -fe80::1%eth0");
+}
+
+static void stop_words_are_those_of_redis(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_null(set(fixture, "shutdown-on-sigterm", "force NOW nosave now"));
+    assert_shown(fixture, "shutdown-on-sigterm", "nosave now force");
+    static const char *const bad[] = {"now soon", "\"now\nport 1\"", "'a\"b'", "0"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_non_null(set(fixture, "shutdown-on-sigterm", bad[i]));
+    assert_string_equal(
+        set(fixture, "shutdown-on-sigterm", "soon"),
+        "argument(s) must be one of the following: default, save, nosave, now, force");
+    assert_string_equal(set(fixture, "shutdown-on-sigint", "save now nosave"),
+                        "shutdown options SAVE and NOSAVE can't be used simultaneously");
+    assert_shown(fixture, "shutdown-on-sigterm", "nosave now force");
+    assert_null(set(fixture, "shutdown-on-sigterm", "default default"));
+    assert_shown(fixture, "shutdown-on-sigterm", "default");
+}
+
 static void mistakes_end_the_start(void **state)
 {
     struct fixture *fixture = *state;
@@ -639,6 +676,8 @@ int main(void)
         TEST(help_and_version_exit_well),
         TEST(save_lines_add_up),
         TEST(words_are_checked_one_by_one),
+        TEST(words_are_plain),
+        TEST(stop_words_are_those_of_redis),
         TEST(mistakes_end_the_start),
         TEST(includes),
         TEST(what_has_no_effect_is_said_once),
