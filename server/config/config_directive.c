@@ -296,6 +296,18 @@ static size_t bytes_of(size_t argc, char *const argv[])
     return sum;
 }
 
+static bool check_text(const struct directive *directive, struct config_value *value,
+                       char error[DIRECTIVE_ERROR_MAX])
+{
+    const char *objection =
+        directive->check_text == NULL ? NULL : directive->check_text(value->text);
+    if (objection == NULL)
+        return true;
+    free(value->text);
+    value->text = NULL;
+    return fail(error, objection);
+}
+
 static bool join_words(const struct directive *directive, size_t argc, char *const argv[],
                        struct config_value *value, char error[DIRECTIVE_ERROR_MAX])
 {
@@ -306,14 +318,7 @@ static bool join_words(const struct directive *directive, size_t argc, char *con
         if (value->text == NULL)
             fail(error, "out of memory");
     }
-    const char *objection = value->text != NULL && directive->check_words != NULL
-                                ? directive->check_words(value->text)
-                                : NULL;
-    if (objection == NULL)
-        return value->text != NULL;
-    free(value->text);
-    value->text = NULL;
-    return fail(error, objection);
+    return value->text != NULL && check_text(directive, value, error);
 }
 
 /* A directive of several words: separate arguments in a file, one text in CONFIG SET. */
@@ -347,7 +352,7 @@ static bool parse_single(const struct directive *directive, const char *text,
     if (strlen(text) > (directive->max > 0 ? (size_t)directive->max : TEXT_MAX))
         return fail(error, "argument is too long");
     value->text = strdup(text);
-    return value->text != NULL || fail(error, "out of memory");
+    return value->text != NULL ? check_text(directive, value, error) : fail(error, "out of memory");
 }
 
 bool directive_parse(const struct config *config, size_t row, size_t argc, char *const argv[],

@@ -41,9 +41,9 @@ struct directive {
     /* WORDS: returns the problem with a word, or NULL and the word's shown form. A NULL pointer:
      * any word of printable ASCII without quotes and backslashes is accepted. */
     const char *(*read_word)(const char *word, char *shown, size_t size);
-    /* WORDS: returns the problem with them together, or NULL and `text` in its shown form, which is
-     * never longer. NULL: there is none. */
-    const char *(*check_words)(char *text);
+    /* TEXT and WORDS, joined: returns the problem with `text`, or NULL and `text` in its shown
+     * form, which is never longer. */
+    const char *(*check_text)(char *text);
     int64_t min, max; /* of a number; WORDS: of the number of words */
     uint8_t type, flags;
 };

@@ -1,7 +1,8 @@
 /*
  * The table of directives: everything that a redis.conf of 7.0 or 7.2 may contain, and our own. A
  * directive that Vellum does not implement is accepted, stored and shown. The reason is logged
- * once when a file or the command line sets it.
+ * once when a file or the command line sets it. Refused are those that ask for protection (ACL
+ * users, TLS) or for other servers' data (a cluster, a master).
  */
 #include "server/config/config_directive.h"
 
@@ -143,6 +144,32 @@ static const char *read_oom_score(const char *word, char *shown, size_t size)
     return NULL;
 }
 
+/* ---- what protects data, or others rely on: without it the server does not start ---- */
+
+static const char *refuse_aclfile(char *text)
+{
+    return text[0] == '\0' ? NULL : "ACL users are not supported; use requirepass";
+}
+
+static const char *refuse_tls(int64_t port)
+{
+    return port == 0 ? NULL : "TLS is not supported";
+}
+
+static const char *refuse_cluster(int64_t is_enabled)
+{
+    return is_enabled == 0 ? NULL : "cluster mode is not supported";
+}
+
+static const char *refuse_master(char *text)
+{
+    if (strcasecmp(text, "no one") == 0)
+        text[0] = '\0';
+    return text[0] == '\0' ? NULL : "replication is not supported; no master is followed";
+}
+
+/* ---- words of shutdown-on-sigint and -sigterm ---- */
+
 /* The order is that in which Redis shows them. */
 static const char *const stop_names[] = {"save", "nosave", "now", "force"};
 enum { STOP_SAVE = 1 << 0, STOP_NOSAVE = 1 << 1 }; /* their bits in a set of those */
@@ -182,6 +209,8 @@ static const char *check_stop_words(char *text)
     }
     return NULL;
 }
+
+/* ---- the table ---- */
 
 const struct directive directive_table[] = {
     [CONFIG_PORT] = INT("port", 0, 65535, "6379"),
@@ -284,7 +313,8 @@ const struct directive directive_table[] = {
     TEXT("aof_rewrite_cpulist", "", FIXED, AOF),
 
     /* ---- replication ---- */
-    WORDS("replicaof", 2, 2, "", FIXED, REPLICATION, .alias = "slaveof"),
+    WORDS("replicaof", 2, 2, "", FIXED, REPLICATION, .alias = "slaveof",
+          .check_text = refuse_master),
     TEXT("masterauth", "", REPLICATION),
     TEXT("masteruser", "", REPLICATION),
     BOOL("replica-serve-stale-data", "yes", REPLICATION, .alias = "slave-serve-stale-data"),
@@ -311,7 +341,7 @@ const struct directive directive_table[] = {
     ENUM("propagation-error-behavior", propagation_names, "ignore", REPLICATION),
 
     /* ---- cluster ---- */
-    BOOL("cluster-enabled", "no", FIXED, CLUSTER),
+    BOOL("cluster-enabled", "no", FIXED, CLUSTER, .check = refuse_cluster),
     TEXT("cluster-config-file", "nodes.conf", FIXED, CLUSTER),
     INT("cluster-node-timeout", 0, INT64_MAX, "15000", CLUSTER),
     INT("cluster-port", 0, 65535, "0", FIXED, CLUSTER),
@@ -333,7 +363,7 @@ const struct directive directive_table[] = {
     ENUM("cluster-preferred-endpoint-type", endpoint_names, "ip", CLUSTER),
 
     /* ---- TLS ---- */
-    INT("tls-port", 0, 65535, "0", TLS),
+    INT("tls-port", 0, 65535, "0", TLS, .check = refuse_tls),
     TEXT("tls-cert-file", "", TLS),
     TEXT("tls-key-file", "", TLS),
     TEXT("tls-key-file-pass", "", TLS),
@@ -362,7 +392,7 @@ const struct directive directive_table[] = {
     TEXT("locale-collate", "", TYPES),
 
     /* ---- users and protection ---- */
-    TEXT("aclfile", "", FIXED, ACLS),
+    TEXT("aclfile", "", FIXED, ACLS, .check_text = refuse_aclfile),
     INT("acllog-max-len", 0, INT64_MAX, "128", ACLS),
     ENUM("acl-pubsub-default", channel_names, "resetchannels", ACLS),
     ENUM("enable-module-command", protection_names, "no", FIXED, UNUSED("there are no modules")),
@@ -410,9 +440,9 @@ const struct directive directive_table[] = {
     BOOL("crash-memcheck-enabled", "yes", PROCESS),
     TEXT("ignore-warnings", "", PROCESS),
     WORDS("shutdown-on-sigint", 1, 16, "default", PROCESS, .read_word = read_stop_word,
-          .check_words = check_stop_words),
+          .check_text = check_stop_words),
     WORDS("shutdown-on-sigterm", 1, 16, "default", PROCESS, .read_word = read_stop_word,
-          .check_words = check_stop_words),
+          .check_text = check_stop_words),
     INT("shutdown-timeout", 0, INT_MAX, "10", PROCESS),
     TEXT("bind-source-addr", "", PROCESS),
     INT("socket-mark-id", 0, UINT_MAX, "0", FIXED, PROCESS),

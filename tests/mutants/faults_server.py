@@ -56,6 +56,10 @@ fault("words-of-any-bytes", "server/config/config_directive.c",
       "CONFIG SET takes line breaks in a list of words, and CONFIG REWRITE writes them into the file",
       ("if (good && !are_plain(argc, argv))", "if (good && argc > 1000 && !are_plain(argc, argv))"),
       by=["test_config"])
+fault("acl-file-unread", "server/config/config_table.c",
+      "a server starts with an ACL file that it does not read",
+      ("return text[0] == '\\0' ? NULL : \"ACL users", "return text[0] != '\\1' ? NULL : \"ACL users"),
+      by=["test_config"])
 fault("bitop-without-a-look", "server/commands/cmd_bitmap.c",
       "BITOP of short strings combines all of them in one round",
       ("if (result == STORE_OK) result = call_yield_at(call, i);", ""),

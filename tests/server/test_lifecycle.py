@@ -51,7 +51,9 @@ def test_a_wrong_option_is_named(directory, arguments, reason):
 @pytest.mark.parametrize("arguments", [["--workers", "0"], ["--workers", "many"],
                                        ["--partitions", "3"], ["--databases", "64"],
                                        ["--journal-size", "8388607"], ["--journal-size", "1mb"],
-                                       ["--journal-size", "8589934593"]])
+                                       ["--journal-size", "8589934593"], ["--tls-port", "6380"],
+                                       ["--aclfile", "users.acl"], ["--cluster-enabled", "yes"],
+                                       ["--replicaof", "127.0.0.1", "6379"]])
 def test_a_wrong_option_of_ours_is_named(directory, arguments):
     assert arguments[0][2:] in refuses(directory, *arguments)
     assert os.listdir(directory) == []
