@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* The directives that code looks up by id. All others are in later rows of the table and are kept
  * only for CONFIG GET and CONFIG SET. */
@@ -131,6 +132,7 @@ struct config {
     char *texts[CONFIG_ROW_MAX]; /* under lock; one per table row of a text type, never NULL */
 
     char *file;                     /* absolute path of the configuration file, or NULL */
+    mode_t umask;                   /* for a new configuration file */
     struct command_rename *renames; /* rename-command, for command_index_build */
     size_t rename_count, rename_capacity;
     struct config_note *notes;

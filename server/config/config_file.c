@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/base/version.h"
@@ -403,6 +404,8 @@ enum config_start config_read(struct config *config, int argc, char *const argv[
         return CONFIG_EXIT_SUCCESS;
     }
     struct reader reader = {.config = config, .err = err};
+    config->umask = umask(0); /* there are no other threads yet */
+    umask(config->umask);
     if (!read_all(&reader, argc, argv))
         return CONFIG_EXIT_FAILURE;
     if (!make_absolute(config)) {

@@ -188,28 +188,44 @@ static FILE *open_copy(char *path, mode_t mode)
 static bool write_copy(struct config *config, FILE *from, FILE *to)
 {
     struct rewrite rewrite = {.config = config, .to = to};
-    rewrite_lines(&rewrite, from);
-    if (ferror(from) || !add_missing(&rewrite) || rewrite.failed)
+    if (from != NULL)
+        rewrite_lines(&rewrite, from);
+    if ((from != NULL && ferror(from)) || !add_missing(&rewrite) || rewrite.failed)
         return false;
     return fflush(to) == 0 && !ferror(to) && fsync(fileno(to)) == 0;
+}
+
+/* *from is NULL, and `mode` that of a new file, if the file is gone. False: see errno. */
+static bool open_original(const struct config *config, FILE **from, mode_t *mode)
+{
+    struct stat stat;
+    *mode = 0644 & ~config->umask;
+    *from = fopen(config->file, "re");
+    if (*from == NULL)
+        return errno == ENOENT;
+    if (fstat(fileno(*from), &stat) != 0)
+        return false;
+    *mode = stat.st_mode & 0777;
+    return true;
 }
 
 bool config_rewrite(struct config *config, char error[DIRECTIVE_ERROR_MAX])
 {
     char path[PATH_MAX];
-    struct stat stat;
-    FILE *from = fopen(config->file, "re"), *to = NULL;
+    mode_t mode;
+    FILE *from = NULL, *to = NULL;
     bool good = false;
     errno = 0;
     int len = snprintf(path, sizeof path, "%s.XXXXXX", config->file);
-    if (from == NULL || len >= (int)sizeof path || fstat(fileno(from), &stat) != 0)
-        goto out;
-    to = open_copy(path, stat.st_mode & 0777);
-    if (to == NULL)
-        goto out;
-    good = write_copy(config, from, to) && rename(path, config->file) == 0 &&
-           sync_parent(config->file);
-out:
+    if (len >= (int)sizeof path)
+        errno = ENAMETOOLONG;
+    else if (open_original(config, &from, &mode))
+        to = open_copy(path, mode);
+    if (to != NULL) {
+        errno = 0;
+        good = write_copy(config, from, to) && rename(path, config->file) == 0 &&
+               sync_parent(config->file);
+    }
     if (!good)
         snprintf(error, DIRECTIVE_ERROR_MAX, "%s", errno != 0 ? strerror(errno) : "out of memory");
     if (!good && to != NULL)

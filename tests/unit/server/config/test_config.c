@@ -637,6 +637,26 @@ static void rewrite_keeps_comments_and_order(void **state)
     assert_shown(fixture, "save", "60 1 30 2");
 }
 
+static void a_file_that_is_gone_is_written_anew(void **state)
+{
+    struct fixture *fixture = *state;
+    char error[DIRECTIVE_ERROR_MAX];
+    struct stat made;
+    mode_t before = umask(027);
+    assert_int_equal(start_with_file(fixture, "timeout 1\n"), CONFIG_START);
+    umask(before);
+    assert_int_equal(unlink(fixture->path), 0);
+    assert_true(config_rewrite(&fixture->config, error));
+    assert_int_equal(stat(fixture->path, &made), 0);
+    assert_int_equal(made.st_mode & 0777, 0640);
+    assert_int_equal(start(fixture, fixture->path, NULL), CONFIG_START);
+    assert_shown(fixture, "timeout", "1");
+    char *directory = strrchr(fixture->config.file, '/');
+    memcpy(directory - 2, "no", 2); /* there is no such directory */
+    assert_false(config_rewrite(&fixture->config, error));
+    assert_string_equal(error, "No such file or directory");
+}
+
 static void every_directive_survives_a_rewrite(void **state)
 {
     struct fixture *fixture = *state;
@@ -705,6 +725,7 @@ int main(void)
         TEST(rewrite_keeps_comments_and_order),
         TEST(every_directive_survives_a_rewrite),
         TEST(a_failed_rewrite_leaves_the_file),
+        TEST(a_file_that_is_gone_is_written_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
