@@ -380,7 +380,8 @@ int main(int argc, char *argv[])
     int status = EXIT_FAILURE;
     switch (config_read(&server->config, argc, argv, stdout, stderr)) {
     case CONFIG_START:
-        status = start(server) ? EXIT_SUCCESS : EXIT_FAILURE;
+        if (config_enter_dir(&server->config, stderr) && start(server))
+            status = EXIT_SUCCESS;
         break;
     case CONFIG_EXIT_SUCCESS:
         status = EXIT_SUCCESS;

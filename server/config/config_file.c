@@ -355,7 +355,7 @@ static bool read_options(struct reader *reader, int argc, char *const argv[])
     return true;
 }
 
-/* The process may change its working directory later, so paths are made absolute now. */
+/* Of the data directory: the process may change its working directory later. */
 static bool make_absolute(struct config *config)
 {
     char dir[PATH_MAX], cwd[PATH_MAX];
@@ -370,6 +370,16 @@ static bool make_absolute(struct config *config)
         return false;
     config_take(config, CONFIG_DIR, &value);
     return true;
+}
+
+bool config_enter_dir(struct config *config, FILE *err)
+{
+    char dir[PATH_MAX];
+    config_text(config, CONFIG_DIR, dir, sizeof dir);
+    if ((mkdir(dir, 0755) == 0 || errno == EEXIST) && chdir(dir) == 0)
+        return true;
+    fprintf(err, "Cannot enter the data directory %s: %s\n", dir, strerror(errno));
+    return false;
 }
 
 static bool read_all(struct reader *reader, int argc, char *const argv[])

@@ -21,6 +21,10 @@ enum config_start {
 enum config_start config_read(struct config *config, int argc, char *const argv[], FILE *out,
                               FILE *err);
 
+/* Makes `dir` the working directory, and creates it if it is missing: as in Redis, relative names
+ * (logfile, pidfile, unixsocket) are relative to it. False: the error was printed to `err`. */
+bool config_enter_dir(struct config *config, FILE *err);
+
 /* Calls `line` for each warning about the configuration. Call it when the log is open. */
 void config_each_note(const struct config *config, void (*line)(void *arg, const char *text),
                       void *arg);

@@ -44,7 +44,7 @@ def rows(server, *words):
 def both(make_server):
     """A server with a Unix socket as well."""
     server = make_server(unixsocket="socket")
-    server.socket = os.path.join(server.directory, "socket")
+    server.socket = os.path.join(server.data, "socket")
     return server
 
 

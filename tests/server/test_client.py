@@ -26,7 +26,7 @@ def test_cases(make_server, transport):
     server = make_server(unixsocket="socket")
     env = dict(os.environ, VELLUM_TRANSPORT=transport, VELLUM_HOST="127.0.0.1",
                VELLUM_PORT=str(server.port),
-               VELLUM_SOCKET=os.path.join(server.directory, "socket"))
+               VELLUM_SOCKET=os.path.join(server.data, "socket"))
     done = subprocess.run([PROGRAM], env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"PASSED +\] \d+ test", done.stdout + done.stderr)

@@ -230,6 +230,18 @@ def test_config_rewrite_writes_no_lines_of_others(directory):
         server.remove()
 
 
+def test_names_are_relative_to_the_data_directory(make_server):
+    server = make_server(logfile="a.log", pidfile="a.pid", unixsocket="s")
+    with open(os.path.join(server.data, "a.pid"), encoding="ascii") as f:
+        assert int(f.read()) == server.process.pid
+    with open(os.path.join(server.data, "a.log"), encoding="ascii") as f:
+        assert "Ready to accept connections unix" in f.read()
+    assert os.path.exists(os.path.join(server.data, "s"))
+    server.stop()
+    assert sorted({"a.pid", "s"} & set(os.listdir(server.data))) == []
+    assert os.listdir(server.directory).count("a.log") == 0
+
+
 def test_restart_keeps_keys_types_and_expiries(server):
     client = server.client()
     client.set("plain", "value")

@@ -19,12 +19,12 @@ LONG = 65000  # commands of `filling`: more than sockets and the server's replie
 
 
 class Unix(Raw):
-    """By the server's Unix socket, whose path is relative to the server's directory."""
+    """By the server's Unix socket, whose path is relative to its data directory."""
 
     def __init__(self, server, timeout=60):  # pylint: disable=super-init-not-called
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(timeout)
-        directory = os.open(server.directory, os.O_RDONLY)
+        directory = os.open(server.data, os.O_RDONLY)
         try:
             self.socket.connect(f"/proc/self/fd/{directory}/socket")
         finally:
