@@ -25,6 +25,7 @@ enum directive_flags {
     DIRECTIVE_KEPT = 1 << 1,  /* as FIXED, but setting the present value is accepted: some tools set
                                  all directives */
     DIRECTIVE_PROTECTED = 1 << 2, /* can be changed as enable-protected-configs allows */
+    DIRECTIVE_SECRET = 1 << 3,    /* is not to be seen among the processes */
 };
 
 struct directive_choice {

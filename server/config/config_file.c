@@ -339,6 +339,24 @@ static bool obey_option(struct reader *reader, int argc, char *const argv[])
     return obey_words(reader, &option);
 }
 
+/* Everybody on the machine can read the command line. */
+static void hide_secret(int argc, char *const argv[])
+{
+    static const char spaces[] = " \t\r\n\v\f";
+    char name[64];
+    const char *given = has_dashes(argv[0]) ? argv[0] + 2 : argv[0];
+    given += strspn(given, spaces);
+    size_t len = strcspn(given, spaces);
+    snprintf(name, sizeof name, "%.*s", (int)len, given);
+    size_t row = directive_find(name);
+    if (row == directive_count || (directive_table[row].flags & DIRECTIVE_SECRET) == 0)
+        return;
+    char *rest = argv[0] + (given - argv[0]) + len; /* "--requirepass x" given as one argument */
+    memset(rest, 'x', strlen(rest));
+    for (int i = 1; i < argc; i++)
+        memset(argv[i], 'x', strlen(argv[i]));
+}
+
 /* As in Redis, an option right after the file name may lack its dashes. */
 static bool read_options(struct reader *reader, int argc, char *const argv[])
 {
@@ -350,6 +368,7 @@ static bool read_options(struct reader *reader, int argc, char *const argv[])
         int length = option_length(argc - at, argv + at);
         if (!obey_option(reader, length, argv + at))
             return false;
+        hide_secret(length, argv + at);
         at += length;
     }
     return true;

@@ -47,6 +47,7 @@
     }
 #define FIXED .flags = DIRECTIVE_FIXED
 #define KEPT .flags = DIRECTIVE_KEPT
+#define SECRET .flags = DIRECTIVE_SECRET
 #define UNUSED(reason) .ignored = reason
 
 #define RDB UNUSED("there are no RDB snapshots; every acknowledged write is in the journal")
@@ -223,7 +224,7 @@ const struct directive directive_table[] = {
     [CONFIG_TIMEOUT] = INT("timeout", 0, INT_MAX, "0"),
     [CONFIG_MAXCLIENTS] = INT("maxclients", 1, UINT_MAX, "10000"),
     [CONFIG_PROTECTED_MODE] = BOOL("protected-mode", "yes"),
-    [CONFIG_REQUIREPASS] = TEXT("requirepass", "", .max = CONFIG_PASSWORD_MAX),
+    [CONFIG_REQUIREPASS] = TEXT("requirepass", "", SECRET, .max = CONFIG_PASSWORD_MAX),
     [CONFIG_DIR] = TEXT("dir", "./vellum-data", .flags = DIRECTIVE_KEPT | DIRECTIVE_PROTECTED),
     [CONFIG_APPENDFSYNC] = ENUM("appendfsync", sync_names, "everysec"),
     [CONFIG_MAXMEMORY] = MEMORY("maxmemory", 0, INT64_MAX, "0"),
@@ -315,7 +316,7 @@ const struct directive directive_table[] = {
     /* ---- replication ---- */
     WORDS("replicaof", 2, 2, "", FIXED, REPLICATION, .alias = "slaveof",
           .check_text = refuse_master),
-    TEXT("masterauth", "", REPLICATION),
+    TEXT("masterauth", "", SECRET, REPLICATION),
     TEXT("masteruser", "", REPLICATION),
     BOOL("replica-serve-stale-data", "yes", REPLICATION, .alias = "slave-serve-stale-data"),
     BOOL("replica-read-only", "yes", REPLICATION, .alias = "slave-read-only"),
@@ -366,10 +367,10 @@ const struct directive directive_table[] = {
     INT("tls-port", 0, 65535, "0", TLS, .check = refuse_tls),
     TEXT("tls-cert-file", "", TLS),
     TEXT("tls-key-file", "", TLS),
-    TEXT("tls-key-file-pass", "", TLS),
+    TEXT("tls-key-file-pass", "", SECRET, TLS),
     TEXT("tls-client-cert-file", "", TLS),
     TEXT("tls-client-key-file", "", TLS),
-    TEXT("tls-client-key-file-pass", "", TLS),
+    TEXT("tls-client-key-file-pass", "", SECRET, TLS),
     TEXT("tls-dh-params-file", "", TLS),
     TEXT("tls-ca-cert-file", "", TLS),
     TEXT("tls-ca-cert-dir", "", TLS),

@@ -476,6 +476,24 @@ def test_client_info_and_setinfo(server):
         assert raw.call("CLIENT", "GETNAME") == b"$-1\r\n"
 
 
+@pytest.mark.vellum
+@pytest.mark.parametrize("words", [["--requirepass", "open sesame"], ["--requirepass 'open sesame'"]])
+def test_the_command_line_tells_no_passwords(make_server, words):
+    server = make_server(requirepass="", tls_key_file_pass="dear friend", masterauth="our friend")
+    options = server.arguments
+    server.stop()
+    server.arguments = lambda: [*options(), *words]
+    server.start()
+    with open(f"/proc/{server.process.pid}/cmdline", "rb") as f:
+        shown = f.read()
+    assert b"friend" not in shown and b"sesame" not in shown and b"open" not in shown
+    assert b"--requirepass" in shown and b"--tls-key-file-pass\0x" in shown
+    with server.raw() as raw:
+        assert raw.call("PING").startswith(b"-NOAUTH")
+        assert raw.call("AUTH", "open sesame") == b"+OK\r\n"
+        assert raw.call("CONFIG", "GET", "masterauth").endswith(b"\r\nour friend\r\n")
+
+
 def test_unix_socket(make_server, tmp_path_factory):
     # Such a path may have a hundred characters at most: not in the build tree.
     path = str(tmp_path_factory.mktemp("s") / "s")

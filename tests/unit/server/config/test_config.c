@@ -77,8 +77,10 @@ static enum config_start start(struct fixture *fixture, ...)
     int argc = 1;
     va_list args;
     va_start(args, fixture);
-    while ((argv[argc] = va_arg(args, char *)) != NULL)
+    while ((argv[argc] = va_arg(args, char *)) != NULL) {
+        argv[argc] = strdup(argv[argc]); /* passwords are overwritten */
         argc++;
+    }
     va_end(args);
     config_free(&fixture->config);
     assert_true(config_init(&fixture->config));
@@ -89,6 +91,8 @@ static enum config_start start(struct fixture *fixture, ...)
     enum config_start result = config_read(&fixture->config, argc, argv, out, err);
     fclose(out);
     fclose(err);
+    for (int i = 1; i < argc; i++)
+        free(argv[i]);
     return result;
 }
 
