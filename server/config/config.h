@@ -88,7 +88,8 @@ enum config_loglevel {
     CONFIG_LOG_DEBUG,
     CONFIG_LOG_VERBOSE,
     CONFIG_LOG_NOTICE,
-    CONFIG_LOG_WARNING
+    CONFIG_LOG_WARNING,
+    CONFIG_LOG_NOTHING /* no line has this level */
 };
 enum config_rdma { CONFIG_RDMA_NO, CONFIG_RDMA_YES, CONFIG_RDMA_AUTO };
 enum config_oom_score { CONFIG_OOM_NO, CONFIG_OOM_RELATIVE, CONFIG_OOM_ABSOLUTE };

@@ -20,6 +20,8 @@
 #include "server/config/config_words.h"
 #include "server/config/notify_class.h"
 
+#define HZ_MIN 1
+#define HZ_MAX 500
 #define TEXT_MAX ((size_t)4096) /* bytes of a text, where the table has no other bound */
 
 /* ---- reading values ---- */
@@ -158,6 +160,8 @@ static bool parse_number(const struct directive *directive, const char *text, in
                  (long long)directive->max);
         return false;
     }
+    if (directive == &directive_table[CONFIG_HZ]) /* as in Redis it is not refused */
+        *number = *number < HZ_MIN ? HZ_MIN : *number > HZ_MAX ? HZ_MAX : *number;
     const char *objection = directive->check == NULL ? NULL : directive->check(*number);
     return objection == NULL || fail(error, objection);
 }

@@ -247,6 +247,19 @@ static bool read_lines(struct reader *reader, FILE *file, const char *path)
     return good;
 }
 
+static bool read_stream(struct reader *reader, FILE *file, const char *path)
+{
+    reader->depth++;
+    bool good = read_lines(reader, file, path);
+    reader->depth--;
+    if (good && ferror(file)) {
+        fprintf(reader->err, "Fatal error, can't read config file '%s'\n", path);
+        reader->reported = true;
+        good = false;
+    }
+    return good;
+}
+
 static bool read_file(struct reader *reader, const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -256,14 +269,7 @@ static bool read_file(struct reader *reader, const char *path)
         reader->reported = true;
         return false;
     }
-    reader->depth++;
-    bool good = read_lines(reader, file, path);
-    reader->depth--;
-    if (good && ferror(file)) {
-        fprintf(reader->err, "Fatal error, can't read config file '%s'\n", path);
-        reader->reported = true;
-        good = false;
-    }
+    bool good = read_stream(reader, file, path);
     fclose(file);
     return good;
 }
@@ -271,12 +277,13 @@ static bool read_file(struct reader *reader, const char *path)
 /* ---- the command line ---- */
 
 static const char usage[] =
-    "Usage: vellum-server [/path/to/file.conf] [--directive value ...]\n"
+    "Usage: vellum-server [/path/to/file.conf] [--directive value ...] [-]\n"
     "       vellum-server -v or --version\n"
     "       vellum-server -h or --help\n"
     "\n"
     "The file has the form of redis.conf. Directives on the command line come after it and\n"
-    "override it.\n"
+    "override it. A dash as the first or last argument reads such lines from the standard input:\n"
+    "after the file and before the directives.\n"
     "\n"
     "Examples:\n"
     "       vellum-server\n"
@@ -416,7 +423,11 @@ static bool read_all(struct reader *reader, int argc, char *const argv[])
         argc--;
         argv++;
     }
-    return read_options(reader, argc - 1, argv + 1);
+    bool is_first = argc > 1 && strcmp(argv[1], "-") == 0;
+    bool is_last = argc > 2 && !is_first && strcmp(argv[argc - 1], "-") == 0;
+    if ((is_first || is_last) && !read_stream(reader, stdin, "standard input"))
+        return false;
+    return read_options(reader, argc - 1 - is_first - is_last, argv + 1 + is_first);
 }
 
 enum config_start config_read(struct config *config, int argc, char *const argv[], FILE *out,

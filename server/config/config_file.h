@@ -17,7 +17,8 @@ enum config_start {
 };
 
 /* Reads the command line and the configuration file that it names, in Redis's form: vellum-server
- * [/path/to/file.conf] [--directive value ...]. Passwords in `argv` are overwritten. */
+ * [/path/to/file.conf] [--directive value ...], and a dash for lines of the standard input.
+ * Passwords in `argv` are overwritten. */
 enum config_start config_read(struct config *config, int argc, char *const argv[], FILE *out,
                               FILE *err);
 

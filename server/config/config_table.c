@@ -78,11 +78,9 @@ static const struct directive_choice policy_names[] = {
     {"allkeys-random", CONFIG_POLICY_ALLKEYS_RANDOM},
     {"noeviction", CONFIG_POLICY_NOEVICTION},
     {NULL, 0}};
-static const struct directive_choice loglevel_names[] = {{"debug", CONFIG_LOG_DEBUG},
-                                                         {"verbose", CONFIG_LOG_VERBOSE},
-                                                         {"notice", CONFIG_LOG_NOTICE},
-                                                         {"warning", CONFIG_LOG_WARNING},
-                                                         {NULL, 0}};
+static const struct directive_choice loglevel_names[] = {
+    {"debug", CONFIG_LOG_DEBUG},     {"verbose", CONFIG_LOG_VERBOSE}, {"notice", CONFIG_LOG_NOTICE},
+    {"warning", CONFIG_LOG_WARNING}, {"nothing", CONFIG_LOG_NOTHING}, {NULL, 0}};
 static const struct directive_choice protection_names[] = {{"no", CONFIG_PROTECT_NO},
                                                            {"yes", CONFIG_PROTECT_YES},
                                                            {"local", CONFIG_PROTECT_LOCAL},

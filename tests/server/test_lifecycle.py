@@ -22,11 +22,11 @@ def directory():
     shutil.rmtree(made, ignore_errors=True)
 
 
-def refuses(directory, *arguments):
+def refuses(directory, *arguments, lines=None):
     """Runs the server, which must give up at once with exit code 1; returns what it says."""
     program = harness.stock_redis() if harness.IS_REDIS else harness.PROGRAM
     done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=30,
-                          cwd=directory, env=harness.ENVIRONMENT)
+                          cwd=directory, env=harness.ENVIRONMENT, input=lines)
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
     assert not harness.COMPLAINT.search(said), said
@@ -198,6 +198,11 @@ def test_config_rewrite_survives_a_restart(directory):
         server.stop()
     finally:
         server.remove()
+
+
+def test_lines_of_the_standard_input(directory):
+    said = refuses(directory, "-", lines="timeout 7\nmaxclients few\n")
+    assert "at line 2" in said and "'maxclients few'" in said
 
 
 @pytest.mark.vellum

@@ -181,6 +181,10 @@ static void numbers_are_checked(void **state)
         assert_string_equal(set(fixture, "timeout", bad[i]),
                             "argument couldn't be parsed into an integer");
     assert_int_equal(config_number(&fixture->config, CONFIG_TIMEOUT), 30);
+    assert_null(set(fixture, "hz", "0"));
+    assert_shown(fixture, "hz", "1");
+    assert_null(set(fixture, "hz", "501"));
+    assert_shown(fixture, "hz", "500");
     assert_null(set(fixture, "partitions", "64"));
     assert_string_equal(set(fixture, "partitions", "12"), "argument must be a power of two");
     assert_string_equal(set(fixture, "databases", "17"), "there are always 16 databases");
@@ -229,6 +233,8 @@ static void choices_are_named(void **state)
     assert_shown(fixture, "appendfsync", "always");
     assert_string_equal(set(fixture, "appendfsync", "often"),
                         "argument(s) must be one of the following: everysec, always, no");
+    assert_null(set(fixture, "loglevel", "nothing"));
+    assert_true(config_number(&fixture->config, CONFIG_LOGLEVEL) > CONFIG_LOG_WARNING);
     assert_null(set(fixture, "protected-mode", "No"));
     assert_int_equal(config_number(&fixture->config, CONFIG_PROTECTED_MODE), 0);
     assert_string_equal(set(fixture, "protected-mode", "1"), "argument must be 'yes' or 'no'");
@@ -402,6 +408,35 @@ static void command_line_rules(void **state)
     assert_shown(fixture, "logfile", "--a b");
     assert_shown(fixture, "timeout", "3");
     assert_null(fixture->config.file);
+}
+
+/* `text` is what the standard input has next. */
+static void write_input(struct fixture *fixture, const char *text)
+{
+    write_file(fixture->path, text);
+    assert_non_null(freopen(fixture->path, "r", stdin));
+}
+
+static void a_dash_is_the_standard_input(void **state)
+{
+    struct fixture *fixture = *state;
+    char other[128];
+    snprintf(other, sizeof other, "%s/other.conf", fixture->directory);
+    write_file(other, "timeout 1\nport 1\nhz 1\n");
+    write_input(fixture, "timeout 2\nport 2");
+    assert_int_equal(start(fixture, other, "--port", "3", "-", NULL), CONFIG_START);
+    assert_shown(fixture, "hz", "1");
+    assert_shown(fixture, "timeout", "2");
+    assert_shown(fixture, "port", "3");
+    assert_string_equal(fixture->config.file, other);
+    write_input(fixture, "timeout 4\n");
+    assert_int_equal(start(fixture, "-", "--port", "5", NULL), CONFIG_START);
+    assert_shown(fixture, "timeout", "4");
+    assert_shown(fixture, "port", "5");
+    assert_null(fixture->config.file);
+    write_input(fixture, "\nport x\n");
+    assert_int_equal(start(fixture, "-", NULL), CONFIG_EXIT_FAILURE);
+    assert_non_null(strstr(fixture->err, "at line 2"));
 }
 
 static void help_and_version_exit_well(void **state)
@@ -716,6 +751,7 @@ int main(void)
         TEST(quoted_words_are_read_back),
         TEST(file_then_command_line),
         TEST(command_line_rules),
+        TEST(a_dash_is_the_standard_input),
         TEST(help_and_version_exit_well),
         TEST(save_lines_add_up),
         TEST(words_are_checked_one_by_one),
