@@ -13,7 +13,9 @@
 
 #include "server/net/client_memory.h"
 #include "server/config/config_directive.h"
+#include "server/config/config_file.h"
 #include "server/config/config_rewrite.h"
+#include "server/config/log.h"
 #include "server/base/glob.h"
 #include "server/commands/info.h"
 #include "server/commands/protection.h"
@@ -154,14 +156,20 @@ static bool allow_clients(const struct config *config, int64_t clients,
     return false;
 }
 
-static bool is_kept(struct config *config, const struct change *change,
-                    char error[DIRECTIVE_ERROR_MAX])
+static bool is_present(struct config *config, const struct change *change)
 {
     char *now = config_show(config, change->row);
     bool same = change->value.text == NULL
                     ? config_number(config, (enum config_id)change->row) == change->value.number
                     : now != NULL && strcmp(now, change->value.text) == 0;
     free(now);
+    return same;
+}
+
+static bool is_kept(struct config *config, const struct change *change,
+                    char error[DIRECTIVE_ERROR_MAX])
+{
+    bool same = is_present(config, change);
     if (!same)
         snprintf(error, DIRECTIVE_ERROR_MAX, "can't set immutable config");
     return same;
@@ -300,6 +308,16 @@ static bool try_overflow(struct call *call, const struct change *changes, size_t
     return false;
 }
 
+/* As at the start, once for each directive; tools that set all of them again change nothing. */
+static void warn_if_ignored(struct server *server, const struct change *change)
+{
+    if (is_present(&server->config, change))
+        return;
+    const char *text = config_note_ignored(&server->config, change->row);
+    if (text != NULL && text[0] != '\0')
+        log_line(&server->log, CONFIG_LOG_WARNING, "%s", text);
+}
+
 static bool change_all(struct call *call, struct change *changes, size_t count)
 {
     bool good = find_rows(call, changes, count);
@@ -307,6 +325,7 @@ static bool change_all(struct call *call, struct change *changes, size_t count)
         good = parse_change(call, 2 + i * 2, &changes[i]);
     good = good && try_overflow(call, changes, count);
     for (size_t i = 0; i < count && good; i++) {
+        warn_if_ignored(call->server, &changes[i]);
         config_take(&call->server->config, changes[i].row, &changes[i].value);
         make_effective(call->server, changes[i].row);
     }

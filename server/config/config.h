@@ -136,7 +136,7 @@ struct config {
     mode_t umask;                   /* for a new configuration file */
     struct command_rename *renames; /* rename-command, for command_index_build */
     size_t rename_count, rename_capacity;
-    struct config_note *notes;
+    struct config_note *notes; /* once the workers run, under `changing` */
 };
 
 /* ---- lifecycle ---- */

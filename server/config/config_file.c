@@ -37,19 +37,24 @@ struct reader {
 
 /* ---- notes ---- */
 
-bool config_note(struct config *config, const char *text)
+const char *config_note_ignored(struct config *config, size_t row)
 {
+    const struct directive *directive = &directive_table[row];
+    char text[DIRECTIVE_ERROR_MAX];
+    if (directive->ignored == NULL)
+        return "";
+    snprintf(text, sizeof text, "directive '%s' has no effect: %s", directive->name,
+             directive->ignored);
     struct config_note **end = &config->notes;
     for (; *end != NULL; end = &(*end)->next)
         if (strcmp((*end)->text, text) == 0)
-            return true;
+            return "";
     struct config_note *note = malloc(sizeof *note + strlen(text) + 1);
     if (note == NULL)
-        return false;
+        return NULL;
     note->next = NULL;
-    strcpy(note->text, text);
     *end = note;
-    return true;
+    return strcpy(note->text, text);
 }
 
 void config_notes_free(struct config *config)
@@ -119,14 +124,9 @@ static bool add_save(struct reader *reader, size_t row, struct config_value *val
     return true;
 }
 
-static bool note_ignored(struct reader *reader, const struct directive *directive)
+static bool note_ignored(struct reader *reader, size_t row)
 {
-    char text[DIRECTIVE_ERROR_MAX];
-    if (directive->ignored == NULL)
-        return true;
-    snprintf(text, sizeof text, "directive '%s' has no effect: %s", directive->name,
-             directive->ignored);
-    return config_note(reader->config, text) || fail(reader, "out of memory");
+    return config_note_ignored(reader->config, row) != NULL || fail(reader, "out of memory");
 }
 
 static bool set_directive(struct reader *reader, struct config_words *words)
@@ -137,7 +137,7 @@ static bool set_directive(struct reader *reader, struct config_words *words)
     const struct directive *directive = &directive_table[row];
     struct config_value value;
     if (directive->type == DIRECTIVE_SAVE && words->count == 1)
-        return note_ignored(reader, directive); /* matches nothing */
+        return note_ignored(reader, row); /* matches nothing */
     if (!directive_parse(reader->config, row, words->count - 1, words->words + 1, &value,
                          reader->error))
         return false;
@@ -146,7 +146,7 @@ static bool set_directive(struct reader *reader, struct config_words *words)
         return false;
     }
     config_take(reader->config, row, &value);
-    return note_ignored(reader, directive);
+    return note_ignored(reader, row);
 }
 
 static bool read_file(struct reader *reader, const char *path);

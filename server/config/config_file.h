@@ -30,8 +30,9 @@ bool config_enter_dir(struct config *config, FILE *err);
 void config_each_note(const struct config *config, void (*line)(void *arg, const char *text),
                       void *arg);
 
-/* Keeps a warning for config_each_note(); duplicates are dropped. False: out of memory. */
-bool config_note(struct config *config, const char *text);
+/* The warning that a directive has no effect, which is kept for config_each_note(). Empty: it has
+ * one, or that was said already; NULL: out of memory. */
+const char *config_note_ignored(struct config *config, size_t row);
 void config_notes_free(struct config *config);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * The table of directives: everything that a redis.conf of 7.0 or 7.2 may contain, and our own. A
  * directive that Vellum does not implement is accepted, stored and shown. The reason is logged
- * once when a file or the command line sets it. Refused are those that ask for protection (ACL
- * users, TLS) or for other servers' data (a cluster, a master).
+ * once when a file, the command line or CONFIG SET sets it. Refused are those that ask for
+ * protection (ACL users, TLS) or for other servers' data (a cluster, a master).
  */
 #include "server/config/config_directive.h"
 

@@ -477,6 +477,18 @@ def test_client_info_and_setinfo(server):
 
 
 @pytest.mark.vellum
+def test_what_has_no_effect_is_logged_once(server):
+    with server.raw() as raw:
+        for words in (("appendonly", "no"), ("appendonly", "yes"), ("timeout", "0"),
+                      ("appendonly", "no", "repl-timeout", "61"), ("repl-timeout", "62")):
+            assert raw.call("CONFIG", "SET", *words) == b"+OK\r\n"
+            noted = [server.said().count(f"directive '{name}' has no effect: there is no")
+                     for name in ("appendonly", "repl-timeout")]
+            assert noted == [int(words != ("appendonly", "no")), int("repl-timeout" in words)]
+    assert server.said().count("has no effect") == 2
+
+
+@pytest.mark.vellum
 @pytest.mark.parametrize("words", [["--requirepass", "open sesame"], ["--requirepass 'open sesame'"]])
 def test_the_command_line_tells_no_passwords(make_server, words):
     server = make_server(requirepass="", tls_key_file_pass="dear friend", masterauth="our friend")
