@@ -60,6 +60,14 @@ fault("acl-file-unread", "server/config/config_table.c",
       "a server starts with an ACL file that it does not read",
       ("return text[0] == '\\0' ? NULL : \"ACL users", "return text[0] != '\\1' ? NULL : \"ACL users"),
       by=["test_config"])
+fault("names-of-the-start", "server/config/config_file.c",
+      "relative names are those of the directory that the server was started in",
+      ("&& chdir(dir) == 0)", "&& dir[0] != 0)"),
+      by=["test_lifecycle.py::test_names_are_relative_to_the_data_directory"])
+fault("password-among-the-processes", "server/config/config_file.c",
+      "a password stays on the command line",
+      ("memset(argv[i], 'x', strlen(argv[i]));", ";"),
+      by=["test_admin.py::test_the_command_line_tells_no_passwords"])
 fault("bitop-without-a-look", "server/commands/cmd_bitmap.c",
       "BITOP of short strings combines all of them in one round",
       ("if (result == STORE_OK) result = call_yield_at(call, i);", ""),
