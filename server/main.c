@@ -270,6 +270,7 @@ static bool serve_store(struct server *server, struct listener *listener)
 {
     if (!open_store(server))
         return false;
+    process_write_pidfile(server);
     server->watches = watch_registry_new(server->store);
     server->keyspace_events = keyspace_events_new(server);
     server->blocked = blocked_new(server->store);
@@ -285,6 +286,7 @@ static bool serve_store(struct server *server, struct listener *listener)
                  "Writing to the store has failed: unacknowledged writes may be lost");
         is_well = false;
     }
+    process_remove_pidfile(server);
     return is_well;
 }
 
@@ -312,10 +314,8 @@ static bool run_server(struct server *server)
     if (listener == NULL)
         return false;
     server->listener = listener;
-    process_write_pidfile(server);
     bool is_well = serve_store(server, listener);
     listener_free(listener);
-    process_remove_pidfile(server);
     return is_well;
 }
 

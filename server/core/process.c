@@ -83,6 +83,18 @@ bool process_daemonize(void)
     return true;
 }
 
+static uint64_t read_number_file(const char *path, uint64_t otherwise)
+{
+    uint64_t number = otherwise;
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return otherwise;
+    if (fscanf(file, "%" SCNu64, &number) != 1) /* "max" is no number */
+        number = otherwise;
+    fclose(file);
+    return number;
+}
+
 /* False: no pidfile is to be written. */
 static bool pidfile_name(struct server *server, char *name, size_t size)
 {
@@ -107,10 +119,11 @@ void process_write_pidfile(struct server *server)
     fclose(file);
 }
 
+/* Another server may have written it since. */
 void process_remove_pidfile(struct server *server)
 {
     char name[4096];
-    if (pidfile_name(server, name, sizeof name))
+    if (pidfile_name(server, name, sizeof name) && read_number_file(name, 0) == (uint64_t)getpid())
         unlink(name);
 }
 
@@ -212,18 +225,6 @@ void process_release_signals(pthread_t thread)
 }
 
 /* ---- memory ---- */
-
-static uint64_t read_number_file(const char *path, uint64_t otherwise)
-{
-    uint64_t number = otherwise;
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return otherwise;
-    if (fscanf(file, "%" SCNu64, &number) != 1) /* "max" is no number */
-        number = otherwise;
-    fclose(file);
-    return number;
-}
 
 uint64_t process_resident(uint64_t *shared)
 {

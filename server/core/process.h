@@ -18,7 +18,9 @@ uint64_t process_own_descriptors(const struct config *config);
 /* Continues as a child with its own session, without terminal. Call before starting threads. */
 bool process_daemonize(void);
 
-/* Writes the pidfile if one is configured, or the process is a daemon. */
+/* Writes the pidfile if one is configured, or the process is a daemon. Call with the store open:
+ * then no server that runs on this directory has written it. Removed is it only if it is still
+ * ours. */
 void process_write_pidfile(struct server *server);
 void process_remove_pidfile(struct server *server);
 

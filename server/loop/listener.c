@@ -5,7 +5,9 @@
  * 1. Each socket posted to a worker is counted in server->connected_clients and in the worker's
  *    connection_count; the end of the connection, or a failure to open it, decrements both.
  * 2. The Unix socket has its final mode from the moment it is reachable: the umask sets it.
- * 3. port and addresses are those of the TCP sockets; or those last bound, if binding them again
+ * 3. The Unix socket's name is taken from nobody: neither from a server that listens there, nor, at
+ *    the end, from one that has taken it since.
+ * 4. port and addresses are those of the TCP sockets; or those last bound, if binding them again
  *    has failed and there are none.
  */
 #include "server/loop/listener.h"
@@ -67,7 +69,9 @@ struct listener {
     pthread_cond_t answered;
     struct move *wanted;
     bool is_over; /* no request will be answered any more */
-    char unix_path[sizeof((struct sockaddr_un *)NULL)->sun_path];
+    char unix_path[sizeof((struct sockaddr_un *)NULL)->sun_path]; /* empty: none is bound */
+    dev_t unix_device; /* this and the next: the file that unix_path was given to */
+    ino_t unix_inode;
 };
 
 /* An accepted socket on its way to its worker. */
@@ -183,33 +187,85 @@ static bool bind_tcp(struct listener *listener, int port, const char *addresses)
     return is_bound;
 }
 
+/* A name that nobody listens at was left over by a server that was killed: it is removed. False:
+ * the name is another file's, or another server's; errno tells. */
+static bool free_unix_name(const struct sockaddr_un *address)
+{
+    struct stat status;
+    if (lstat(address->sun_path, &status) != 0)
+        return errno == ENOENT;
+    errno = EADDRINUSE;
+    if (!S_ISSOCK(status.st_mode))
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool is_left_over = connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
+                        errno == ECONNREFUSED;
+    close(fd);
+    if (is_left_over)
+        return unlink(address->sun_path) == 0;
+    errno = EADDRINUSE;
+    return false;
+}
+
+/* Returns the socket, or -1 with errno. */
+static int bind_unix_name(const struct sockaddr_un *address, mode_t mode)
+{
+    if (!free_unix_name(address))
+        return -1;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    mode_t before = umask(0);
+    umask(mode != 0 ? ~mode & 0777 : before);
+    bool is_bound = bind(fd, (const struct sockaddr *)address, sizeof *address) == 0;
+    int reason = errno;
+    umask(before);
+    if (is_bound)
+        return fd;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+static void note_unix_name(struct listener *listener, const char *path)
+{
+    struct stat status;
+    if (lstat(path, &status) != 0)
+        return;
+    snprintf(listener->unix_path, sizeof listener->unix_path, "%s", path);
+    listener->unix_device = status.st_dev;
+    listener->unix_inode = status.st_ino;
+}
+
+static void remove_unix_name(const struct listener *listener)
+{
+    struct stat status;
+    if (listener->unix_path[0] != '\0' && lstat(listener->unix_path, &status) == 0 &&
+        status.st_dev == listener->unix_device && status.st_ino == listener->unix_inode)
+        unlink(listener->unix_path);
+}
+
 static bool bind_unix(struct listener *listener)
 {
     struct server *server = listener->server;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t len = config_text(&server->config, CONFIG_UNIXSOCKET, listener->unix_path,
-                             sizeof listener->unix_path);
+    size_t len =
+        config_text(&server->config, CONFIG_UNIXSOCKET, address.sun_path, sizeof address.sun_path);
     if (len == 0)
         return true;
     const char *problem = "path too long";
-    int fd = -1;
     if (len < sizeof address.sun_path) {
-        memcpy(address.sun_path, listener->unix_path, len + 1);
-        unlink(address.sun_path); /* left over by a server that was killed */
-        mode_t mode = (mode_t)config_number(&server->config, CONFIG_UNIXSOCKETPERM);
-        mode_t before = umask(0);
-        umask(mode != 0 ? ~mode & 0777 : before);
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        bool is_bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
-        problem = strerror(errno);
-        umask(before);
-        if (is_bound)
+        int fd =
+            bind_unix_name(&address, (mode_t)config_number(&server->config, CONFIG_UNIXSOCKETPERM));
+        if (fd >= 0) {
+            note_unix_name(listener, address.sun_path);
             return keep_socket(listener, fd, true);
+        }
+        problem = strerror(errno);
     }
-    if (fd >= 0)
-        close(fd);
     log_line(&server->log, CONFIG_LOG_WARNING, "Failed opening Unix socket: bind: %s", problem);
-    listener->unix_path[0] = '\0'; /* not ours to remove */
     return false;
 }
 
@@ -546,8 +602,7 @@ void listener_free(struct listener *listener)
 {
     for (int i = 0; i < listener->count; i++)
         drop_socket(listener->sockets[i]);
-    if (listener->unix_path[0] != '\0')
-        unlink(listener->unix_path);
+    remove_unix_name(listener);
     if (listener->stopped != NULL)
         event_free(listener->stopped);
     if (listener->resume != NULL)

@@ -26,7 +26,7 @@ bool listener_move(struct listener *listener, int port, const char *addresses);
 /* Accepts until the server stops. */
 void listener_run(struct listener *listener);
 
-/* Closes the sockets and removes the Unix socket's name. */
+/* Closes the sockets and removes the Unix socket's name, unless that is another server's by now. */
 void listener_free(struct listener *listener);
 
 #endif

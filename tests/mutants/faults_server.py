@@ -11,6 +11,14 @@ fault("slabs-take-no-descriptors", "server/core/process.c",
       "the files of the slabs are not counted where descriptors are left for clients",
       ("workers * WORKER_DESCRIPTORS + slabs;", "workers * WORKER_DESCRIPTORS + 0 * slabs;"),
       by=["test_lifecycle.py::test_as_many_clients_as_maxclients_says"])
+fault("socket-of-others-gone", "server/loop/listener.c",
+      "a start takes the Unix socket's name from whoever has it",
+      ("if (is_left_over) return unlink", "if (is_left_over || true) return unlink"),
+      by=["test_lifecycle.py::test_a_second_start_leaves_the_running_server_its_files"])
+fault("pidfile-of-others-gone", "server/core/process.c",
+      "a stop removes the pidfile that another server has written since",
+      ("read_number_file(name, 0) == (uint64_t)getpid())", "getpid() != 0)"),
+      by=["test_lifecycle.py::test_a_server_removes_no_names_that_others_have_taken"])
 fault("reply-before-durable", "server/net/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),

@@ -5,7 +5,9 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -99,6 +101,66 @@ def test_a_directory_serves_one_server(server):
     said = refuses(server.directory, "--port", str(harness.free_port()), "--dir", server.data)
     assert server.data in said
     assert server.client().get("k") == b"v"
+
+
+@pytest.fixture
+def short_directory():
+    """For the paths of Unix sockets, which may have a hundred characters at most."""
+    with tempfile.TemporaryDirectory() as made:
+        yield made
+
+
+def answers_at(path):
+    with socket.socket(socket.AF_UNIX) as local:
+        local.connect(path)
+        local.sendall(encode("PING"))
+        return local.recv(100) == b"+PONG\r\n"
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("differs", [None, "dir", "unixsocket"])
+def test_a_second_start_leaves_the_running_server_its_files(make_server, short_directory, differs):
+    path, pidfile = (os.path.join(short_directory, name) for name in ("socket", "pid"))
+    server = make_server(unixsocket=path, pidfile=pidfile)
+    options = {"port": "0", "dir": server.data, "unixsocket": path, "pidfile": pidfile}
+    if differs is not None:
+        options[differs] = os.path.join(short_directory, "other")
+    said = refuses(server.directory, *[word for name, value in options.items()
+                                       for word in ("--" + name, value)])
+    assert ("in use by another server" if differs == "unixsocket" else "Address already in use") in said
+    assert not os.path.exists(os.path.join(short_directory, "other")) or differs == "dir"
+    assert answers_at(path)
+    with open(pidfile, encoding="ascii") as file:
+        assert int(file.read()) == server.process.pid
+    server.stop()
+    assert not os.path.exists(path) and not os.path.exists(pidfile)
+
+
+@pytest.mark.vellum
+def test_a_unix_socket_is_no_file_of_others(directory):
+    path = os.path.join(directory, "letter")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("to my aunt")
+    said = refuses(directory, "--port", "0", "--unixsocket", "letter", "--dir", "data")
+    assert "Address already in use" in said
+    with open(path, encoding="ascii") as file:
+        assert file.read() == "to my aunt"
+
+
+@pytest.mark.vellum
+@pytest.mark.sockets("the proxy is started with the server")
+def test_a_server_removes_no_names_that_others_have_taken(make_server, short_directory):
+    path, pidfile = (os.path.join(short_directory, name) for name in ("socket", "pid"))
+    server = make_server(unixsocket=path, pidfile=pidfile)
+    server.kill9()
+    server.start()  # over what was left
+    assert answers_at(path)
+    os.remove(path)
+    with socket.socket(socket.AF_UNIX) as other, open(pidfile, "w", encoding="ascii") as file:
+        other.bind(path)
+        file.write("1\n")
+    server.stop()
+    assert os.path.exists(path) and os.path.exists(pidfile)
 
 
 @pytest.mark.vellum
