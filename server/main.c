@@ -254,8 +254,8 @@ static bool serve(struct server *server, struct listener *listener)
 {
     if (!start_workers(server))
         return false;
-    bool is_listening = listener_listen(listener);
-    if (is_listening) {
+    bool is_open = listener_admit(listener);
+    if (is_open) {
         log_ready(server);
         listener_run(listener);
     } else {
@@ -263,7 +263,7 @@ static bool serve(struct server *server, struct listener *listener)
     }
     log_line(&server->log, CONFIG_LOG_NOTICE, "Shutting down: waiting for commands in flight");
     end_workers(server, server->worker_count, server->worker_count);
-    return is_listening;
+    return is_open;
 }
 
 static bool serve_store(struct server *server, struct listener *listener)
@@ -310,7 +310,7 @@ static bool run_server(struct server *server)
     }
     if (!process_raise_descriptors(server))
         return false;
-    struct listener *listener = listener_bind(server);
+    struct listener *listener = listener_open(server);
     if (listener == NULL)
         return false;
     server->listener = listener;

@@ -46,7 +46,7 @@ struct server {
     struct scripts *scripts;
     struct slowlog *slowlog;
     _Atomic uint32_t monitor_count; /* clients in MONITOR, for a quick check that there is none */
-    struct listener *listener;      /* NULL until it is bound */
+    struct listener *listener;      /* NULL until it is open */
     struct worker **workers;
     uint32_t worker_count;
     struct watch_registry *watches;           /* observes `store` */

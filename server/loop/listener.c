@@ -5,9 +5,11 @@
  * 1. Each socket posted to a worker is counted in server->connected_clients and in the worker's
  *    connection_count; the end of the connection, or a failure to open it, decrements both.
  * 2. The Unix socket has its final mode from the moment it is reachable: the umask sets it.
- * 3. The Unix socket's name is taken from nobody: neither from a server that listens there, nor, at
+ * 3. Every socket listens from the moment it is kept: what is taken is known before recovery, and
+ *    clients that connect during that wait in the backlog.
+ * 4. The Unix socket's name is taken from nobody: neither from a server that listens there, nor, at
  *    the end, from one that has taken it since.
- * 4. port and addresses are those of the TCP sockets; or those last bound, if binding them again
+ * 5. port and addresses are those of the TCP sockets; or those last bound, if binding them again
  *    has failed and there are none.
  */
 #include "server/loop/listener.h"
@@ -81,7 +83,7 @@ struct arrival {
     bool is_unix;
 };
 
-/* ---- binding ---- */
+/* ---- opening ---- */
 
 /* Takes ownership of the socket, also on failure (out of memory). */
 static bool keep_socket(struct listener *listener, int fd, bool is_unix)
@@ -165,6 +167,26 @@ static bool bind_word(struct listener *listener, const char *word, int port)
     return false;
 }
 
+static int backlog_of(const struct server *server)
+{
+    return (int)config_number(&server->config, CONFIG_TCP_BACKLOG);
+}
+
+/* Clients may connect, and wait: a port that another server has taken is noticed at once. */
+static bool listen_from(const struct listener *listener, int first, const char *where, int port)
+{
+    const struct server *server = listener->server;
+    for (int i = first; i < listener->count; i++) {
+        if (listen(listener->sockets[i]->fd, backlog_of(server)) == 0)
+            continue;
+        log_line(&server->log, CONFIG_LOG_WARNING,
+                 "Could not create server TCP listening socket %s:%d: listen: %s", where, port,
+                 strerror(errno));
+        return false;
+    }
+    return true;
+}
+
 static bool bind_tcp(struct listener *listener, int port, const char *addresses)
 {
     struct server *server = listener->server;
@@ -179,7 +201,9 @@ static bool bind_tcp(struct listener *listener, int port, const char *addresses)
             log_line(&server->log, CONFIG_LOG_WARNING, "Too many addresses to bind");
             return false;
         }
-        is_bound = bind_word(listener, word, port);
+        int before = listener->count;
+        const char *name = word[0] == '-' ? word + 1 : word;
+        is_bound = bind_word(listener, word, port) && listen_from(listener, before, name, port);
     }
     if (!is_bound)
         log_line(&server->log, CONFIG_LOG_WARNING, "Failed listening on port %d (TCP), aborting.",
@@ -210,7 +234,7 @@ static bool free_unix_name(const struct sockaddr_un *address)
 }
 
 /* Returns the socket, or -1 with errno. */
-static int bind_unix_name(const struct sockaddr_un *address, mode_t mode)
+static int open_unix_name(const struct sockaddr_un *address, mode_t mode, int backlog)
 {
     if (!free_unix_name(address))
         return -1;
@@ -219,10 +243,11 @@ static int bind_unix_name(const struct sockaddr_un *address, mode_t mode)
         return -1;
     mode_t before = umask(0);
     umask(mode != 0 ? ~mode & 0777 : before);
-    bool is_bound = bind(fd, (const struct sockaddr *)address, sizeof *address) == 0;
+    bool is_open = bind(fd, (const struct sockaddr *)address, sizeof *address) == 0 &&
+                   listen(fd, backlog) == 0;
     int reason = errno;
     umask(before);
-    if (is_bound)
+    if (is_open)
         return fd;
     close(fd);
     errno = reason;
@@ -258,7 +283,8 @@ static bool bind_unix(struct listener *listener)
     const char *problem = "path too long";
     if (len < sizeof address.sun_path) {
         int fd =
-            bind_unix_name(&address, (mode_t)config_number(&server->config, CONFIG_UNIXSOCKETPERM));
+            open_unix_name(&address, (mode_t)config_number(&server->config, CONFIG_UNIXSOCKETPERM),
+                           backlog_of(server));
         if (fd >= 0) {
             note_unix_name(listener, address.sun_path);
             return keep_socket(listener, fd, true);
@@ -446,18 +472,10 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
 
 /* ---- moving ---- */
 
-static bool listen_one(struct listening *listening)
+static bool watch_one(struct listening *listening)
 {
-    struct listener *listener = listening->listener;
-    struct server *server = listener->server;
-    int backlog = (int)config_number(&server->config, CONFIG_TCP_BACKLOG);
-    if (listen(listening->fd, backlog) != 0) {
-        log_line(&server->log, CONFIG_LOG_WARNING,
-                 "Could not create server listening socket: listen: %s", strerror(errno));
-        return false;
-    }
-    listening->event =
-        event_new(listener->base, listening->fd, EV_READ | EV_PERSIST, on_connection, listening);
+    listening->event = event_new(listening->listener->base, listening->fd, EV_READ | EV_PERSIST,
+                                 on_connection, listening);
     return listening->event != NULL && event_add(listening->event, NULL) == 0;
 }
 
@@ -467,7 +485,7 @@ static bool open_tcp(struct listener *listener, int port, const char *addresses)
     int before = listener->count;
     bool good = bind_tcp(listener, port, addresses);
     for (int i = before; i < listener->count && good; i++)
-        good = listen_one(listener->sockets[i]);
+        good = watch_one(listener->sockets[i]);
     while (!good && listener->count > before)
         drop_socket(listener->sockets[--listener->count]);
     return good;
@@ -548,7 +566,7 @@ bool listener_move(struct listener *listener, int port, const char *addresses)
 
 /* ---- life cycle ---- */
 
-struct listener *listener_bind(struct server *server)
+struct listener *listener_open(struct server *server)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     if (listener == NULL)
@@ -573,7 +591,7 @@ struct listener *listener_bind(struct server *server)
     return NULL;
 }
 
-bool listener_listen(struct listener *listener)
+bool listener_admit(struct listener *listener)
 {
     listener->stopped = event_new(listener->base, listener->server->stop_fd, EV_READ | EV_PERSIST,
                                   on_stop, listener);
@@ -584,7 +602,7 @@ bool listener_listen(struct listener *listener)
         event_add(listener->stopped, NULL) != 0 || event_add(listener->asked, NULL) != 0)
         return false;
     for (int i = 0; i < listener->count; i++)
-        if (!listen_one(listener->sockets[i]))
+        if (!watch_one(listener->sockets[i]))
             return false;
     return true;
 }

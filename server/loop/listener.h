@@ -13,11 +13,11 @@
 
 struct listener;
 
-/* Binds the addresses; clients cannot connect yet. NULL: failed, logged. */
-struct listener *listener_bind(struct server *server);
+/* Opens the sockets; clients that connect wait. NULL: failed, logged. */
+struct listener *listener_open(struct server *server);
 
-/* Lets clients connect. False: failed, logged. */
-bool listener_listen(struct listener *listener);
+/* Lets the clients in. False: failed. */
+bool listener_admit(struct listener *listener);
 
 /* Called by a worker: moves TCP to other addresses or another port (0: none). Waits until clients
  * can connect there and no longer to the old ones. False: failed, logged, nothing has changed. */

@@ -136,6 +136,47 @@ def test_a_second_start_leaves_the_running_server_its_files(make_server, short_d
     assert not os.path.exists(path) and not os.path.exists(pidfile)
 
 
+@contextlib.contextmanager
+def slow_start(directory, *arguments):
+    """A server that makes a large journal first; yields it, and what tells what it has said."""
+    path = os.path.join(directory, "slow-log")
+    with open(path, "wb") as log:
+        process = subprocess.Popen([harness.PROGRAM, "--dir", "slow", "--journal-size", "1gb", *arguments],
+                                   stdout=log, stderr=log, cwd=directory, env=harness.ENVIRONMENT)
+
+    def said():
+        with open(path, encoding="ascii") as log:
+            return log.read()
+
+    try:
+        yield process, said
+    finally:
+        process.kill()
+        process.wait()
+
+
+def first_connection(process, port):
+    while process.poll() is None:
+        with contextlib.suppress(ConnectionRefusedError):
+            return harness.Raw(port)
+        time.sleep(0.001)
+    pytest.fail("it has ended")
+
+
+@pytest.mark.vellum
+def test_ports_are_taken_before_recovery(directory):
+    """So that whoever comes later is refused; clients wait until the store is open."""
+    port = harness.free_port()
+    with slow_start(directory, "--port", str(port)) as (process, said):
+        with first_connection(process, port) as raw:
+            raw.send(encode("PING"))
+            taken = refuses(directory, "--port", str(port), "--dir", "other")
+            assert f":{port}: bind: Address already in use" in taken
+            assert "Store open" not in said()
+            assert raw.reply() == b"+PONG\r\n"
+            assert "Store open" in said()
+
+
 @pytest.mark.vellum
 def test_a_unix_socket_is_no_file_of_others(directory):
     path = os.path.join(directory, "letter")
