@@ -257,10 +257,12 @@ static bool serve(struct server *server, struct listener *listener)
     bool is_open = listener_admit(listener);
     if (is_open) {
         log_ready(server);
+        process_tell_ready(server);
         listener_run(listener);
     } else {
         server_stop(server);
     }
+    process_tell_stopping(server);
     log_line(&server->log, CONFIG_LOG_NOTICE, "Shutting down: waiting for commands in flight");
     end_workers(server, server->worker_count, server->worker_count);
     return is_open;
@@ -361,7 +363,7 @@ static bool start(struct server *server)
         fprintf(stderr, "Can't open the log file %s: %s\n", server->log.file, strerror(errno));
         return false;
     }
-    if (config_number(&server->config, CONFIG_DAEMONIZE) != 0 && !process_daemonize()) {
+    if (process_is_daemon(&server->config) && !process_daemonize()) {
         fprintf(stderr, "Cannot become a daemon: %s\n", strerror(errno));
         return false;
     }

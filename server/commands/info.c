@@ -104,7 +104,8 @@ static void write_server(FILE *to, struct server *server)
     fprintf(to, "monotonic_clock:POSIX clock_gettime\r\nmultiplexing_api:epoll\r\n");
     fprintf(to, "atomicvar_api:c11-builtin\r\n");
     fprintf(to, "gcc_version:%d.%d.%d\r\n", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
-    fprintf(to, "process_id:%ld\r\nprocess_supervised:no\r\n", (long)getpid());
+    fprintf(to, "process_id:%ld\r\n", (long)getpid());
+    fprintf(to, "process_supervised:%s\r\n", process_supervised(&server->config));
     fprintf(to, "run_id:%s\r\n", server->run_id);
     fprintf(to, "tcp_port:%lld\r\n", (long long)config_number(&server->config, CONFIG_PORT));
     fprintf(to, "server_time_usec:%lld\r\n", (long long)now);

@@ -50,6 +50,7 @@ enum config_id {
     CONFIG_LOGFILE,  /* text; empty: standard output */
     CONFIG_DAEMONIZE,
     CONFIG_PIDFILE,
+    CONFIG_SUPERVISED, /* enum config_supervised */
     CONFIG_DATABASES,
     CONFIG_PROTO_MAX_BULK_LEN,
     CONFIG_CLIENT_QUERY_BUFFER_LIMIT,
@@ -92,6 +93,12 @@ enum config_loglevel {
     CONFIG_LOG_NOTHING /* no line has this level */
 };
 enum config_rdma { CONFIG_RDMA_NO, CONFIG_RDMA_YES, CONFIG_RDMA_AUTO };
+enum config_supervised {
+    CONFIG_SUPERVISED_UPSTART,
+    CONFIG_SUPERVISED_SYSTEMD,
+    CONFIG_SUPERVISED_AUTO,
+    CONFIG_SUPERVISED_NO
+};
 enum config_oom_score { CONFIG_OOM_NO, CONFIG_OOM_RELATIVE, CONFIG_OOM_ABSOLUTE };
 enum config_protection { CONFIG_PROTECT_NO, CONFIG_PROTECT_YES, CONFIG_PROTECT_LOCAL };
 enum config_policy { /* maxmemory-policy; its names are in config_table.c */

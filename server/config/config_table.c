@@ -85,8 +85,11 @@ static const struct directive_choice protection_names[] = {{"no", CONFIG_PROTECT
                                                            {"yes", CONFIG_PROTECT_YES},
                                                            {"local", CONFIG_PROTECT_LOCAL},
                                                            {NULL, 0}};
-static const struct directive_choice supervised_names[] = {
-    {"upstart", 0}, {"systemd", 1}, {"auto", 2}, {"no", 3}, {NULL, 0}};
+static const struct directive_choice supervised_names[] = {{"upstart", CONFIG_SUPERVISED_UPSTART},
+                                                           {"systemd", CONFIG_SUPERVISED_SYSTEMD},
+                                                           {"auto", CONFIG_SUPERVISED_AUTO},
+                                                           {"no", CONFIG_SUPERVISED_NO},
+                                                           {NULL, 0}};
 static const struct directive_choice facility_names[] = {
     {"user", 0},   {"local0", 1}, {"local1", 2}, {"local2", 3}, {"local3", 4},
     {"local4", 5}, {"local5", 6}, {"local6", 7}, {"local7", 8}, {NULL, 0}};
@@ -242,6 +245,7 @@ const struct directive directive_table[] = {
     [CONFIG_LOGFILE] = TEXT("logfile", "", FIXED),
     [CONFIG_DAEMONIZE] = BOOL("daemonize", "no", FIXED),
     [CONFIG_PIDFILE] = TEXT("pidfile", "", FIXED),
+    [CONFIG_SUPERVISED] = ENUM("supervised", supervised_names, "no", FIXED),
     [CONFIG_DATABASES] = INT("databases", 1, INT_MAX, "16", FIXED, .check = check_databases),
     [CONFIG_PROTO_MAX_BULK_LEN] = MEMORY("proto-max-bulk-len", MB, INT64_MAX, "512mb"),
     [CONFIG_CLIENT_QUERY_BUFFER_LIMIT] = MEMORY("client-query-buffer-limit", MB, INT64_MAX, "1gb"),
@@ -431,7 +435,6 @@ const struct directive directive_table[] = {
     BOOL("always-show-logo", "no", FIXED, PROCESS),
     BOOL("set-proc-title", "yes", FIXED, PROCESS),
     TEXT("proc-title-template", "{title} {listen-addr} {server-mode}", PROCESS),
-    ENUM("supervised", supervised_names, "no", FIXED, PROCESS),
     BOOL("syslog-enabled", "no", FIXED, PROCESS),
     TEXT("syslog-ident", "redis", FIXED, PROCESS),
     ENUM("syslog-facility", facility_names, "local0", FIXED, PROCESS),

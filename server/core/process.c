@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "server/config/log.h"
@@ -64,6 +67,12 @@ bool process_raise_descriptors(struct server *server)
     return true;
 }
 
+bool process_is_daemon(const struct config *config)
+{
+    return config_number(config, CONFIG_DAEMONIZE) != 0 &&
+           strcmp(process_supervised(config), "no") == 0;
+}
+
 bool process_daemonize(void)
 {
     pid_t child = fork();
@@ -101,7 +110,7 @@ static bool pidfile_name(struct server *server, char *name, size_t size)
     if (config_text(&server->config, CONFIG_PIDFILE, name, size) > 0)
         return true;
     snprintf(name, size, "%s", PIDFILE_DEFAULT);
-    return config_number(&server->config, CONFIG_DAEMONIZE) != 0;
+    return process_is_daemon(&server->config);
 }
 
 void process_write_pidfile(struct server *server)
@@ -125,6 +134,65 @@ void process_remove_pidfile(struct server *server)
     char name[4096];
     if (pidfile_name(server, name, sizeof name) && read_number_file(name, 0) == (uint64_t)getpid())
         unlink(name);
+}
+
+/* ---- service managers ---- */
+
+const char *process_supervised(const struct config *config)
+{
+    int64_t mode = config_number(config, CONFIG_SUPERVISED);
+    bool is_auto = mode == CONFIG_SUPERVISED_AUTO;
+    if ((is_auto || mode == CONFIG_SUPERVISED_UPSTART) && getenv("UPSTART_JOB") != NULL)
+        return "upstart";
+    if ((is_auto || mode == CONFIG_SUPERVISED_SYSTEMD) && getenv("NOTIFY_SOCKET") != NULL)
+        return "systemd";
+    return "no";
+}
+
+/* As sd_notify(3) does. */
+static void tell_systemd(const struct log *log, const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    size_t length = strlen(path);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    errno = ENAMETOOLONG;
+    int fd = -1;
+    ssize_t sent = -1;
+    if (length <= sizeof address.sun_path) {
+        memcpy(address.sun_path, path, length);
+        if (path[0] == '@') /* an abstract socket's name begins with a zero byte */
+            address.sun_path[0] = '\0';
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    }
+    if (fd >= 0)
+        sent = sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
+    if (sent < 0)
+        log_line(log, CONFIG_LOG_WARNING, "Cannot notify systemd at %s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+void process_tell_ready(struct server *server)
+{
+    int64_t mode = config_number(&server->config, CONFIG_SUPERVISED);
+    const char *by = process_supervised(&server->config);
+    if (strcmp(by, "systemd") == 0)
+        tell_systemd(&server->log, "READY=1\nSTATUS=Ready to accept connections\n");
+    else if (strcmp(by, "upstart") == 0)
+        raise(SIGSTOP); /* which upstart waits for; it lets the process continue */
+    else if (mode == CONFIG_SUPERVISED_SYSTEMD)
+        log_line(&server->log, CONFIG_LOG_WARNING,
+                 "systemd supervision requested, but NOTIFY_SOCKET not found");
+    else if (mode == CONFIG_SUPERVISED_UPSTART)
+        log_line(&server->log, CONFIG_LOG_WARNING,
+                 "upstart supervision requested, but UPSTART_JOB not found");
+}
+
+void process_tell_stopping(struct server *server)
+{
+    if (strcmp(process_supervised(&server->config), "systemd") == 0)
+        tell_systemd(&server->log, "STOPPING=1\nSTATUS=Shutting down\n");
 }
 
 /* ---- oom_score_adj ---- */

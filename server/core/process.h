@@ -1,5 +1,6 @@
 /*
- * What main does for its process: file descriptors, daemon mode, pidfile, signals.
+ * What main does for its process: file descriptors, daemon mode, pidfile, service managers,
+ * signals.
  */
 #ifndef VELLUM_PROCESS_H
 #define VELLUM_PROCESS_H
@@ -15,6 +16,9 @@ bool process_raise_descriptors(struct server *server);
 /* Descriptors that the server needs besides its clients'. */
 uint64_t process_own_descriptors(const struct config *config);
 
+/* Whether `daemonize` counts: as in Redis, not under a service manager. */
+bool process_is_daemon(const struct config *config);
+
 /* Continues as a child with its own session, without terminal. Call before starting threads. */
 bool process_daemonize(void);
 
@@ -23,6 +27,15 @@ bool process_daemonize(void);
  * ours. */
 void process_write_pidfile(struct server *server);
 void process_remove_pidfile(struct server *server);
+
+/* The service manager that `supervised` names, if the environment shows that it is there:
+ * "systemd", "upstart" or "no". */
+const char *process_supervised(const struct config *config);
+
+/* Tell the service manager, if there is one, that clients may connect, and that the server stops.
+ */
+void process_tell_ready(struct server *server);
+void process_tell_stopping(struct server *server);
 
 /* oom-score-adj and oom-score-adj-values: sets the score to the first value, or restores the old
  * one. False: the system refuses; logged. */

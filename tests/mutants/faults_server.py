@@ -19,6 +19,10 @@ fault("pidfile-of-others-gone", "server/core/process.c",
       "a stop removes the pidfile that another server has written since",
       ("read_number_file(name, 0) == (uint64_t)getpid())", "getpid() != 0)"),
       by=["test_lifecycle.py::test_a_server_removes_no_names_that_others_have_taken"])
+fault("abstract-name-taken-for-path", "server/core/process.c",
+      "systemd's socket is looked for in the file system",
+      ("if (path[0] == '@') /*", "if (false) /*"),
+      by=["test_lifecycle.py::test_systemd_is_told"])
 fault("reply-before-durable", "server/net/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),

@@ -137,6 +137,60 @@ def test_a_second_start_leaves_the_running_server_its_files(make_server, short_d
 
 
 @contextlib.contextmanager
+def notified(monkeypatch, path):
+    """What a server tells systemd, one message at a time."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path.replace("@", "\0"))
+        manager.settimeout(30)
+        monkeypatch.setitem(harness.ENVIRONMENT, "NOTIFY_SOCKET", path)
+        yield lambda: manager.recv(1000).decode().splitlines()
+
+
+@pytest.mark.vellum
+@pytest.mark.parametrize("supervised", ["systemd", "auto"])
+@pytest.mark.parametrize("kind", ["path", "abstract"])
+def test_systemd_is_told(make_server, short_directory, monkeypatch, supervised, kind):
+    path = os.path.join(short_directory, "notify") if kind == "path" else f"@vellum-{os.getpid()}"
+    with notified(monkeypatch, path) as told:
+        server = make_server(supervised=supervised, daemonize="yes")
+        assert server.running(), "a supervised server is no daemon"
+        assert "READY=1" in told()
+        assert server.client().info("server")["process_supervised"] == "systemd"
+        assert "has no effect" not in server.said()
+        server.stop()
+        assert "STOPPING=1" in told()
+
+
+@pytest.mark.vellum
+def test_systemd_is_told_only_if_asked_for_and_there(make_server, short_directory, monkeypatch):
+    with notified(monkeypatch, os.path.join(short_directory, "notify")):
+        server = make_server(supervised="no")
+        assert server.client().info("server")["process_supervised"] == "no"
+        server.stop()
+        os.remove(os.path.join(short_directory, "notify"))
+        server = make_server(supervised="systemd")
+        assert server.client().ping() and "Cannot notify systemd" in server.said()
+        monkeypatch.delitem(harness.ENVIRONMENT, "NOTIFY_SOCKET")
+        server.restart()
+        assert server.client().info("server")["process_supervised"] == "no"
+        assert "NOTIFY_SOCKET not found" in server.said()
+
+
+@pytest.mark.vellum
+def test_upstart_lets_a_server_go_on_when_it_is_ready(directory, monkeypatch):
+    monkeypatch.setitem(harness.ENVIRONMENT, "UPSTART_JOB", "vellum")
+    port = harness.free_port()
+    with subprocess.Popen([harness.PROGRAM, "--port", str(port), "--dir", "data", "--supervised", "auto"],
+                          stdout=subprocess.DEVNULL, cwd=directory, env=harness.ENVIRONMENT) as process:
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        process.send_signal(signal.SIGCONT)
+        with harness.Raw(port) as raw:
+            assert b"process_supervised:upstart" in raw.call("INFO", "server")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+@contextlib.contextmanager
 def slow_start(directory, *arguments):
     """A server that makes a large journal first; yields it, and what tells what it has said."""
     path = os.path.join(directory, "slow-log")
