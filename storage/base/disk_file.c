@@ -24,6 +24,8 @@
 
 #define REAP_BATCH 128
 #define EXTEND_STEP (4u << 20)
+#define FILE_MODE 0600 /* whoever can open a file can read the data, and lock the server out */
+#define DIRECTORY_MODE 0700
 
 struct file_disk {
     struct disk base;
@@ -60,7 +62,7 @@ static int file_open(struct disk *disk, const char *name, bool create, struct di
 {
     struct file_disk *d = (struct file_disk *)disk;
     int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0) | (d->direct ? O_DIRECT : 0);
-    int fd = openat(d->directory_fd, name, flags, 0644);
+    int fd = openat(d->directory_fd, name, flags, FILE_MODE);
     if (fd < 0)
         return errno;
     if (is_locked_elsewhere(fd)) {
@@ -390,12 +392,15 @@ static bool hint_direct(int directory_fd)
  * a second server. */
 static enum store_result lock_directory(struct file_disk *d, const char *directory, char *message)
 {
-    d->lock_fd = openat(d->directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    d->lock_fd = openat(d->directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
     if (d->lock_fd < 0) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot create a lock file in %s: %s", directory,
                  strerror(errno));
         return STORE_IO;
     }
+    struct stat status;
+    if (fstat(d->lock_fd, &status) == 0 && (status.st_mode & 0777 & ~FILE_MODE) != 0)
+        (void)fchmod(d->lock_fd, FILE_MODE); /* another owner's must do as it is */
     if (is_locked_elsewhere(d->directory_fd) || flock(d->lock_fd, LOCK_EX | LOCK_NB) != 0) {
         snprintf(message, STORE_MESSAGE_MAX,
                  "The data directory %s is in use by another server: stop that one, or choose "
@@ -416,7 +421,7 @@ enum store_result disk_open_directory(const char *directory, struct disk **disk,
     }
     d->base.ops = &file_ops;
     d->lock_fd = -1;
-    if (mkdir(directory, 0755) != 0 && errno != EEXIST) {
+    if (mkdir(directory, DIRECTORY_MODE) != 0 && errno != EEXIST) {
         snprintf(message, STORE_MESSAGE_MAX, "Cannot create the data directory %s: %s", directory,
                  strerror(errno));
         free(d);

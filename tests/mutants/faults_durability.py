@@ -137,6 +137,10 @@ fault("index-of-longer-files", "storage/recovery/index_load.c",
       ("if (head->segment_count != file->segment_count || head->segment_assigned",
        "if (head->segment_assigned"),
       by=[INDEX_FILE])
+fault("data-for-all", "storage/base/disk_file.c",
+      "any user of the machine may read the data, and lock the server out",
+      ("#define FILE_MODE 0600", "#define FILE_MODE 0644"),
+      by=["test_lifecycle.py::test_data_are_nobody_elses"])
 fault("lock-file-alone", "storage/base/disk_file.c",
       "who deletes the lock file lets a second server in",
       ("return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;", "return fd < 0;"),

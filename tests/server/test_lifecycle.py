@@ -6,6 +6,7 @@ import random
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import threading
@@ -256,6 +257,25 @@ def test_a_server_removes_no_names_that_others_have_taken(make_server, short_dir
         file.write("1\n")
     server.stop()
     assert os.path.exists(path) and os.path.exists(pidfile)
+
+
+def modes(path):
+    return {name: stat.S_IMODE(os.stat(os.path.join(path, name)).st_mode) for name in os.listdir(path)}
+
+
+@pytest.mark.vellum
+def test_data_are_nobody_elses(server):
+    """Whoever could open the files could read the data, and prevent a start by locking them."""
+    server.client().set("k", "v" * 100_000)
+    assert stat.S_IMODE(os.stat(server.data).st_mode) == 0o700
+    assert set(modes(server.data).values()) == {0o600}
+    server.stop()
+    assert set(modes(server.data).values()) == {0o600}
+    os.chmod(os.path.join(server.data, "lock"), 0o644)
+    os.chmod(server.data, 0o750)
+    server.start()
+    assert set(modes(server.data).values()) == {0o600}
+    assert stat.S_IMODE(os.stat(server.data).st_mode) == 0o750, "what exists is as its owner wants it"
 
 
 @pytest.mark.vellum
