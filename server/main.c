@@ -268,17 +268,36 @@ static bool serve(struct server *server, struct listener *listener)
     return is_open;
 }
 
+static void leave_nothing(struct server *server)
+{
+    listener_remove_name(server->listener);
+}
+
+/* A stop does not wait for the end of recovery, which may be interrupted as by a kill at any time:
+ * the thread that waits for signals then ends the process. False: failed. */
+static bool open_unless_stopped(struct server *server, bool *is_open)
+{
+    server->leave_nothing = leave_nothing;
+    atomic_store(&server->is_opening, true);
+    bool is_wanted = !atomic_load(&server->stopping);
+    *is_open = is_wanted && open_store(server);
+    while (!atomic_exchange(&server->is_opening, false))
+        pause();
+    return *is_open || !is_wanted;
+}
+
 static bool serve_store(struct server *server, struct listener *listener)
 {
-    if (!open_store(server))
-        return false;
+    bool is_open, is_well = open_unless_stopped(server, &is_open);
+    if (!is_open)
+        return is_well;
     process_write_pidfile(server);
     server->watches = watch_registry_new(server->store);
     server->keyspace_events = keyspace_events_new(server);
     server->blocked = blocked_new(server->store);
-    bool is_well = process_raise_descriptors(server) && server->watches != NULL &&
-                   server->keyspace_events != NULL && server->blocked != NULL &&
-                   (atomic_load(&server->stopping) || serve(server, listener));
+    is_well = process_raise_descriptors(server) && server->watches != NULL &&
+              server->keyspace_events != NULL && server->blocked != NULL &&
+              (atomic_load(&server->stopping) || serve(server, listener));
     blocked_free(server->blocked);
     keyspace_events_free(server->keyspace_events);
     watch_registry_free(server->watches);

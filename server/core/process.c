@@ -271,6 +271,11 @@ static void *wait_for_signals(void *arg)
         log_line(&server->log, CONFIG_LOG_WARNING, "%s received%s: stopping in order", name,
                  is_stopping ? " again" : "");
         server_stop(server);
+        if (atomic_exchange(&server->is_opening, false)) {
+            log_line(&server->log, CONFIG_LOG_WARNING, "Ending at once: the store is not open yet");
+            server->leave_nothing(server);
+            _exit(0);
+        }
     }
     return NULL;
 }

@@ -41,8 +41,9 @@ void process_tell_stopping(struct server *server);
  * one. False: the system refuses; logged. */
 bool process_adjust_oom_score(struct server *server, int64_t mode, const char *values);
 
-/* Starts a thread that waits for SIGTERM and SIGINT. The first of them stops the server in order;
- * a SIGINT after it ends the process at once, a SIGTERM then changes nothing. Blocks both for all
+/* Starts a thread that waits for SIGTERM and SIGINT. The first of them stops the server in order,
+ * or ends the process at once while server->is_opening: nothing has been acknowledged by then; a
+ * SIGINT after it ends the process at once, a SIGTERM then changes nothing. Blocks both for all
  * threads started later. */
 bool process_catch_signals(struct server *server, pthread_t *thread);
 void process_release_signals(pthread_t thread);

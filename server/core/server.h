@@ -78,9 +78,12 @@ struct server {
     _Atomic int64_t heap_noted;         /* what had been reported to the store then */
     _Atomic int64_t heap_measured_us, heap_took_us; /* when, and how long that took */
     _Atomic bool stopping;                          /* set by server_stop alone */
-    _Atomic bool measures_gaps;                     /* DEBUG LOOP-GAP */
-    _Atomic bool scripts_may_all;                   /* DEBUG SET-DISABLE-DENY-SCRIPTS */
-    _Atomic bool skips_checksums;                   /* DEBUG SET-SKIP-CHECKSUM-VALIDATION */
+    _Atomic bool
+        is_opening; /* the store: whoever clears it decides how a stop goes, see process.h */
+    void (*leave_nothing)(struct server *); /* set by main: before a stop that ends the process */
+    _Atomic bool measures_gaps;             /* DEBUG LOOP-GAP */
+    _Atomic bool scripts_may_all;           /* DEBUG SET-DISABLE-DENY-SCRIPTS */
+    _Atomic bool skips_checksums;           /* DEBUG SET-SKIP-CHECKSUM-VALIDATION */
     _Atomic uint32_t workers_busy; /* of a stopping server: workers with requests in flight */
     int stop_fd;                   /* eventfd: readable from server_stop on */
 };

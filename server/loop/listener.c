@@ -264,14 +264,6 @@ static void note_unix_name(struct listener *listener, const char *path)
     listener->unix_inode = status.st_ino;
 }
 
-static void remove_unix_name(const struct listener *listener)
-{
-    struct stat status;
-    if (listener->unix_path[0] != '\0' && lstat(listener->unix_path, &status) == 0 &&
-        status.st_dev == listener->unix_device && status.st_ino == listener->unix_inode)
-        unlink(listener->unix_path);
-}
-
 static bool bind_unix(struct listener *listener)
 {
     struct server *server = listener->server;
@@ -616,11 +608,19 @@ void listener_run(struct listener *listener)
     pthread_mutex_unlock(&listener->lock);
 }
 
+void listener_remove_name(const struct listener *listener)
+{
+    struct stat status;
+    if (listener->unix_path[0] != '\0' && lstat(listener->unix_path, &status) == 0 &&
+        status.st_dev == listener->unix_device && status.st_ino == listener->unix_inode)
+        unlink(listener->unix_path);
+}
+
 void listener_free(struct listener *listener)
 {
     for (int i = 0; i < listener->count; i++)
         drop_socket(listener->sockets[i]);
-    remove_unix_name(listener);
+    listener_remove_name(listener);
     if (listener->stopped != NULL)
         event_free(listener->stopped);
     if (listener->resume != NULL)

@@ -23,6 +23,12 @@ fault("abstract-name-taken-for-path", "server/core/process.c",
       "systemd's socket is looked for in the file system",
       ("if (path[0] == '@') /*", "if (false) /*"),
       by=["test_lifecycle.py::test_systemd_is_told"])
+fault("ends-as-if-opening", "server/main.c",
+      "a stop of a server whose store is open ends the process at once",
+      ("while (!atomic_exchange(&server->is_opening, false))",
+       "while (!atomic_load(&server->is_opening))"),
+      by=["test_lifecycle.py::test_sigterm_keeps_everything_acknowledged",
+          "test_lifecycle.py::test_a_start_reads_slabs_only_when_it_must"])
 fault("reply-before-durable", "server/net/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),

@@ -233,6 +233,25 @@ def test_ports_are_taken_before_recovery(directory):
 
 
 @pytest.mark.vellum
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_does_not_wait_for_recovery(directory, how):
+    port = harness.free_port()
+    arguments = "--port", str(port), "--unixsocket", "socket", "--pidfile", "pid"
+    with slow_start(directory, *arguments) as (process, said):
+        with first_connection(process, port) as raw:
+            process.send_signal(how)
+            assert process.wait(60) == 0
+            assert "Ending at once" in said() and "Store open" not in said()
+            assert raw.closed()
+    assert not {"socket", "pid"} & set(os.listdir(directory))
+    with slow_start(directory, *arguments) as (process, said):
+        with first_connection(process, port) as raw:
+            assert raw.call("PING") == b"+PONG\r\n"
+        process.send_signal(how)
+        assert process.wait(60) == 0 and "Store open" in said()
+
+
+@pytest.mark.vellum
 def test_a_unix_socket_is_no_file_of_others(directory):
     path = os.path.join(directory, "letter")
     with open(path, "w", encoding="ascii") as file:
