@@ -43,6 +43,7 @@
 #define BIND_TEXT_MAX 4096
 #define LEAVING_NSEC (2 * 1000 * 1000)
 #define LEAVING_MOMENTS 10
+#define LEAVING_PAUSE_MSEC 100
 
 struct listening {
     struct listener *listener;
@@ -64,6 +65,7 @@ struct listener {
     struct event *stopped, *resume, *asked;
     struct listening *sockets[SOCKETS_MAX];
     int count;
+    int64_t next_wait_ms; /* of wait_for_leavers: not before */
     int port;
     char addresses[BIND_TEXT_MAX];
     int ask_fd;           /* eventfd: `wanted` is set */
@@ -324,13 +326,25 @@ static bool is_full(const struct server *server)
     return clients >= (uint64_t)config_number(&server->config, CONFIG_MAXCLIENTS);
 }
 
+static int64_t clock_msec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* A worker may not yet have counted out a client that has just disconnected when the next one
- * arrives: the workers get a few moments, once for all that arrive together. */
-static void wait_for_leavers(const struct server *server)
+ * arrives: the workers get a few moments, once for all that arrive together. If nobody has left in
+ * these, the next that arrive are refused at once for a while: this thread has more to do. */
+static void wait_for_leavers(struct listener *listener)
 {
     const struct timespec moment = {.tv_nsec = LEAVING_NSEC};
-    for (int i = 0; i < LEAVING_MOMENTS && is_full(server); i++)
+    if (clock_msec() < listener->next_wait_ms)
+        return;
+    for (int i = 0; i < LEAVING_MOMENTS && is_full(listener->server); i++)
         nanosleep(&moment, NULL);
+    if (is_full(listener->server))
+        listener->next_wait_ms = clock_msec() + LEAVING_PAUSE_MSEC;
 }
 
 /* The error reply for a client that may not connect; NULL: it may. */
@@ -437,7 +451,7 @@ static void on_connection(evutil_socket_t listening_fd, short what, void *arg)
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             if (!has_waited && is_full(listener->server)) {
-                wait_for_leavers(listener->server);
+                wait_for_leavers(listener);
                 has_waited = true;
             }
             welcome(listener->server, fd, &peer, listening->is_unix);

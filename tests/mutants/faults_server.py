@@ -29,6 +29,10 @@ fault("ends-as-if-opening", "server/main.c",
        "while (!atomic_load(&server->is_opening))"),
       by=["test_lifecycle.py::test_sigterm_keeps_everything_acknowledged",
           "test_lifecycle.py::test_a_start_reads_slabs_only_when_it_must"])
+fault("sleeps-for-each-refusal", "server/loop/listener.c",
+      "a full server waits in vain for each client that it refuses",
+      ("if (clock_msec() < listener->next_wait_ms)", "if (false)"),
+      by=["test_protocol.py::test_a_full_server_refuses_quickly"])
 fault("reply-before-durable", "server/net/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),

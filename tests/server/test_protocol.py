@@ -337,6 +337,20 @@ def test_maxclients(make_server):
     pytest.fail("connections that are closed make no room")
 
 
+@pytest.mark.sockets("the refusal goes to the proxy")
+def test_a_full_server_refuses_quickly(make_server):
+    """The thread that refuses does not sleep for each of them: it also takes CONFIG SET port, and stops."""
+    server = make_server(maxclients=2)
+    time.sleep(0.3)  # the connection that waited for the start may still be counted
+    with server.raw() as one, server.raw() as other:
+        assert one.call("PING") == other.call("PING") == b"+PONG\r\n"
+        begin = time.monotonic()
+        for _ in range(400):
+            with server.raw() as extra:
+                assert extra.reply() == b"-ERR max number of clients reached\r\n"
+        assert time.monotonic() - begin < 6
+
+
 def test_idle_clients_are_closed(make_server):
     server = make_server(timeout=1)
     with server.raw(timeout=10) as raw:
