@@ -243,7 +243,7 @@ def test_a_stop_does_not_wait_for_recovery(directory, how):
             assert process.wait(60) == 0
             assert "Store open" not in said()
             assert raw.closed()
-    assert not {"socket", "pid"} & set(os.listdir(directory))
+    assert not {"socket", "pid"} & set(os.listdir(os.path.join(directory, "slow")))
     with slow_start(directory, *arguments) as (process, said):
         with first_connection(process, port) as raw:
             assert raw.call("PING") == b"+PONG\r\n"
@@ -253,7 +253,8 @@ def test_a_stop_does_not_wait_for_recovery(directory, how):
 
 @pytest.mark.vellum
 def test_a_unix_socket_is_no_file_of_others(directory):
-    path = os.path.join(directory, "letter")
+    path = os.path.join(directory, "data", "letter")
+    os.mkdir(os.path.dirname(path))
     with open(path, "w", encoding="ascii") as file:
         file.write("to my aunt")
     said = refuses(directory, "--port", "0", "--unixsocket", "letter", "--dir", "data")
