@@ -80,10 +80,14 @@ def same_pairs(_words, stock, ours):
 
 
 def both_pick(words, stock, ours):
-    """HRANDFIELD, SRANDMEMBER: as many, by chance."""
+    """HRANDFIELD, SRANDMEMBER: as many, by chance; all of them if there are fewer than asked for."""
     if len(words) == 2:
         return both_some_key(words, stock, ours)
-    return stock.split(b"\r\n")[0] == ours.split(b"\r\n")[0]
+    if stock[:1] not in (b"*", b"~") or stock.split(b"\r\n")[0] != ours.split(b"\r\n")[0]:
+        return False
+    a, b = replies(stock), replies(ours)
+    is_whole = len(words) == 3 and int(words[2]) > len(a)
+    return not is_whole or sorted(a) == sorted(b)
 
 
 def both_scan(_words, stock, ours):
@@ -132,10 +136,21 @@ def same_count(_words, stock, ours):
     return a is not None and b is not None and abs(a - b) <= 3
 
 
+def without_place(error):
+    """Not with the script and the line where it was met."""
+    return re.sub(rb" script: .*\r\n", b"\r\n", error)
+
+
+SYNTAX = b"-ERR syntax error\r\n"
+OF_BITS = (SYNTAX, b"-ERR value is not an integer or out of range\r\n",
+           b"-ERR The bit argument must be 1 or 0.\r\n")
+
+
 def bits_of_nothing(words, stock, ours):
     """BITCOUNT and BITPOS of a missing key, or of no string: 7.2 looks at the other arguments before
     it answers."""
-    return is_error(ours) and (stock in (b":0\r\n", b":-1\r\n") or stock.startswith(b"-WRONGTYPE"))
+    of_nothing = stock in (b":0\r\n", b":-1\r\n") or stock.startswith(b"-WRONGTYPE")
+    return of_nothing and without_place(ours) in OF_BITS
 
 
 def least_rank(words, _stock, ours):
@@ -145,7 +160,11 @@ def least_rank(words, _stock, ours):
 
 def ranked_with_score(words, stock, ours):
     """ZRANK, ZREVRANK: 7.2 has an option."""
-    return len(words) == 4 and is_error(stock) and ours[:1] != b":"
+    if len(words) != 4 or not is_error(stock):
+        return False
+    if words[3].upper() != b"WITHSCORE":
+        return without_place(ours) == SYNTAX
+    return ours[:1] in (b"*", b"_") or ours == b"$-1\r\n" or ours.startswith(b"-WRONGTYPE")
 
 
 def far_timeout(name, stock, ours):
@@ -153,6 +172,9 @@ def far_timeout(name, stock, ours):
     left of it."""
     return (name in BLOCKING and stock == b"-ERR timeout is negative\r\n" and
             ours == b"-ERR timeout is out of range\r\n")
+
+
+LENGTH = re.compile(rb"\$-?\d+")
 
 
 def number(text):
@@ -165,7 +187,7 @@ def number(text):
 def same_scores(_words, stock, ours):
     """Of sorted sets: 7.2 prints a score with as many digits as it needs, not with 17."""
     a, b = stock.split(b"\r\n"), ours.split(b"\r\n")
-    a, b = ([line for line in lines if line[:1] not in b"$"] for lines in (a, b))
+    a, b = ([line for line in lines if not LENGTH.fullmatch(line)] for lines in (a, b))
     return len(a) == len(b) and all(
         x == y or (number(x) is not None and number(x) == number(y)) for x, y in zip(a, b))
 
@@ -311,8 +333,9 @@ def same(words, stock, ours, queued=(), apart_s=10):
         return True
     name = words[0].upper()
     if name == b"EXEC" and stock[:1] == ours[:1] == b"*" and b"*-1\r\n" not in (stock, ours):
-        return all(same(words, a, b, (), apart_s)
-                   for words, a, b in zip(queued, replies(stock), replies(ours)))
+        left, right = replies(stock), replies(ours)
+        return len(left) == len(right) == len(queued) and all(
+            same(words, a, b, (), apart_s) for words, a, b in zip(queued, left, right))
     if name in (b"EVAL", b"EVAL_RO", b"EVALSHA", b"EVALSHA_RO") and len(words) > 3:
         # A number of Lua's that is too large: its conversion is undefined in C.
         too_large = b":-9223372036854775808\r\n", b":9223372036854775807\r\n"

@@ -50,12 +50,12 @@ def same(how, words, stock, ours):
     """Of what is sent for one form."""
     if how in (in_script, in_reading_script):
         words = [b"EVAL", b"", b"0", *words]
-    if stock == ours or exceptions.same(words, stock[-1], ours[-1]):
-        return True
-    # Of MULTI, the form, EXEC and so on.
-    return len(stock) == 5 and stock[:2] == ours[:2] and (
-        stock[2][:4] == ours[2][:4] == b"*1\r\n" and
-        exceptions.same(words, stock[2][4:], ours[2][4:]))
+    if len(stock) == 1:
+        return exceptions.same(words, stock[0], ours[0])
+    # Of MULTI, the form, EXEC, DISCARD and UNWATCH.
+    return (stock[:1] + stock[3:] == ours[:1] + ours[3:] and
+            exceptions.same(words, stock[1], ours[1]) and
+            exceptions.same([b"EXEC"], stock[2], ours[2], [words]))
 
 
 def replies_to(raw, how, batch):
