@@ -90,6 +90,20 @@ def eventually(condition, limit_s=60):
     return True
 
 
+def heard(listener, client):
+    """The messages that a subscriber of redis-py has got of all that was published until now."""
+    listener.subscribe("end")
+    found = []
+    for message in listener.listen():
+        if message["type"] == "subscribe":
+            client.publish("end", "")
+        elif message["channel"] == b"end":
+            break
+        elif message["type"] in ("message", "pmessage"):
+            found.append(message)
+    return found
+
+
 class StartError(Exception):
     """The server ended before it answered; holds what it said."""
 
@@ -195,11 +209,12 @@ class Server:
         raise StartError("the proxy does not listen")
 
     def _end_proxy(self):
-        if self.proxy is not None:
-            assert self.proxy.poll() is None, f"the proxy has ended: {self.proxy.returncode}"
-            self.proxy.kill()
-            self.proxy.wait()
-            self.proxy = None
+        proxy, self.proxy = self.proxy, None
+        if proxy is not None:
+            code = proxy.poll()
+            proxy.kill()
+            proxy.wait()
+            assert code is None, f"the proxy has ended: {code}"
 
     def said(self):
         if not os.path.exists(self.log):
@@ -215,23 +230,26 @@ class Server:
         if self.process is None:
             return
         process, self.process = self.process, None
-        self._end_proxy()
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
         try:
+            self._end_proxy()
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
             code = process.wait(STOP_LIMIT_S)
         except subprocess.TimeoutExpired:
+            raise AssertionError(f"does not stop in {STOP_LIMIT_S} s: {self.said()[-4000:]}")
+        finally:
             process.kill()
             process.wait()
-            raise AssertionError(f"does not stop in {STOP_LIMIT_S} s: {self.said()[-4000:]}")
         self.check_log()
         assert code == 0, f"exit {code}: {self.said()[-8000:]}"
 
     def kill9(self):
         process, self.process = self.process, None
-        self._end_proxy()
-        process.kill()
-        process.wait()
+        try:
+            self._end_proxy()
+        finally:
+            process.kill()
+            process.wait()
         self.check_log()
 
     def restart(self):
@@ -249,10 +267,10 @@ class Server:
         return done.returncode, done.stdout
 
     def remove(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        for process in filter(None, (self.proxy, self.process)):
+            process.kill()
+            process.wait()
+        self.proxy = self.process = None
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def client(self, **options):
@@ -284,7 +302,12 @@ class Kept:
         if not fits:
             return None
         del self.servers[workers]
-        if self._renew(server):
+        try:
+            is_as_new = self._renew(server)
+        except Exception:
+            server.remove()
+            raise
+        if is_as_new:
             return server
         self._stop(server)
         return None

@@ -117,5 +117,7 @@ def client(server):
 def stock():
     """Stock Redis, to compare with."""
     server = harness.Server(program="redis-server")
-    yield server.start()
-    server.remove()
+    try:
+        yield server.start()
+    finally:
+        server.remove()

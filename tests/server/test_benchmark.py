@@ -126,7 +126,7 @@ def test_zipfian_keys_are_not_uniform(server):
     events.psubscribe("__keyspace@0__:key:*")
     run(server, "-t", "ycsb-a", "-n", "2000", "-r", "500", "-q")
     seen = {}
-    while (message := events.get_message(timeout=0.2)) is not None:
+    for message in harness.heard(events, client):
         seen[message["channel"]] = seen.get(message["channel"], 0) + 1
     events.close()
     counts = sorted(seen.values(), reverse=True)

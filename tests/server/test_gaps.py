@@ -23,9 +23,9 @@ pytestmark = [
 def server(request):
     """One worker: when a reply is there, and the next command runs, the round before has ended."""
     made = harness.Server(1, enable_debug_command="yes", **getattr(request, "param", {}))
-    made.start()
-    yield made
     try:
+        made.start()
+        yield made
         made.stop()
     finally:
         made.remove()

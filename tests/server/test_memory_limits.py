@@ -11,7 +11,7 @@ import time
 import pytest
 import redis
 
-from harness import PROXY, encode, eventually
+from harness import PROXY, encode, eventually, heard
 
 MB = 2**20
 SMALL = dict(maxstore=24 * MB, journal_size=8 * MB, partitions=4, maxmemory="100mb")
@@ -88,9 +88,7 @@ def test_an_eviction_is_told(make_server):
     transaction.ping()
     with pytest.raises(redis.WatchError):
         transaction.execute()
-    told = set()
-    while (message := listener.get_message(timeout=0.2)) is not None:
-        told.add(message["data"])
+    told = {message["data"] for message in heard(listener, client)}
     assert b"watched" in told and len(told) > 5000
 
 
@@ -112,11 +110,12 @@ def test_use_is_answered_by_policy(make_server):
     time.sleep(2.1)
     client.get("b")
     client.ttl("a"), client.exists("a"), client.type("a")
-    assert client.object("idletime", "a") == 2 and client.object("idletime", "b") == 0
+    used, unused = client.object("idletime", "b"), client.object("idletime", "a")
+    assert unused >= 2 and used < unused
     with pytest.raises(redis.ResponseError, match="An LFU maxmemory policy is not selected"):
         client.object("freq", "a")
     client.touch("a")
-    assert client.object("idletime", "a") == 0
+    assert client.object("idletime", "a") < unused
     client.execute_command("RESTORE", "c", 0, client.dump("a"), "IDLETIME", 1000)
     assert 1000 <= client.object("idletime", "c") <= 1010
     client.config_set("maxmemory-policy", "allkeys-lfu")
