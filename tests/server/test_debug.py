@@ -1,7 +1,6 @@
 """DEBUG: what a reload keeps, which clients may use it, and what its subcommands reply."""
 
 import os
-import threading
 import time
 
 import pytest
@@ -436,16 +435,15 @@ def test_sleep_reads_as_much_of_a_number_as_there_is(client):
         assert flat(client.execute_command("DEBUG", "SLEEP", text)) in (b"OK", b"True")
 
 
-def test_sleep_lets_others_wait(debugged, client):
-    other = debugged.client()
-    other.ping()
-    sleeper = threading.Thread(target=lambda: client.execute_command("DEBUG", "SLEEP", "0.5"))
-    began = time.monotonic()
-    sleeper.start()
-    time.sleep(0.1)
-    other.set("k", "v")
-    assert time.monotonic() - began > 0.4
-    sleeper.join()
+def test_sleep_lets_others_wait(debugged):
+    with debugged.raw() as sleeper, debugged.raw() as other:
+        assert other.call("PING") == b"+PONG\r\n"
+        began = time.monotonic()
+        sleeper.send(encode("DEBUG", "SLEEP", "0.5"))
+        time.sleep(0.1)
+        assert other.call("SET", "k", "v") == b"+OK\r\n"
+        assert time.monotonic() - began > 0.4
+        assert sleeper.reply() == b"+OK\r\n"
 
 
 def test_types_of_the_protocol(debugged):

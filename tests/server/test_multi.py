@@ -8,7 +8,7 @@ import time
 import pytest
 import redis
 
-from harness import encode
+from harness import encode, eventually
 from test_concurrency import at_once
 
 pytestmark = pytest.mark.shared
@@ -419,8 +419,12 @@ def test_databases_are_told_apart(raw):
 
 
 def test_a_watched_key_expires(server, raw):
-    raw.call("SET", "w", "1", "PX", "30")
-    raw.call("WATCH", "w")
+    def is_watched():
+        raw.send(encode("UNWATCH") + encode("SET", "w", "1", "PX", "30") + encode("WATCH", "w") +
+                 encode("EXISTS", "w"))
+        return [raw.reply() for _ in range(4)][3] == b":1\r\n"
+
+    assert eventually(is_watched)
     time.sleep(0.1)
     assert run(raw) == CHANGED
 
@@ -618,6 +622,7 @@ def test_what_exec_acknowledged_survives(make_server):
     thread = threading.Thread(target=job)
     thread.start()
     time.sleep(1)
+    assert eventually(lambda: answered[0] > 0)
     server.kill9()
     thread.join()
     server.start()

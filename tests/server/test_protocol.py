@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import encode
+from harness import encode, eventually
 
 MB = 1 << 20
 
@@ -317,9 +317,11 @@ def test_hostile_counts_cost_no_memory(server):
 @pytest.mark.sockets("the refusal goes to the proxy")
 def test_maxclients(make_server):
     server = make_server(maxclients=5)
-    time.sleep(0.3)  # the connection that waited for the start may still be counted
-    raws = [server.raw() for _ in range(5)]
+    raws = [server.raw()]
     try:
+        # The connection that waited for the start may still be counted.
+        assert eventually(lambda: b"connected_clients:1\r" in raws[0].call("INFO", "clients"))
+        raws += [server.raw() for _ in range(4)]
         for raw in raws:
             assert raw.call("PING") == b"+PONG\r\n"
         with server.raw() as extra:

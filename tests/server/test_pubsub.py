@@ -219,19 +219,25 @@ def test_a_message_does_not_outrun_its_commit(make_server):
 
 def test_a_subscriber_that_does_not_read_is_closed(make_server):
     server = make_server(client_output_buffer_limit="pubsub 1mb 512kb 1")
-    with server.raw(receive_buffer=4096) as hard, server.raw(receive_buffer=4096) as soft, \
-            server.raw() as sender:
+    message = b"x" * 100000
+    with server.raw(receive_buffer=4096) as hard, server.raw() as sender:
         hard.call("SUBSCRIBE", "hard")
+        assert eventually(lambda: sender.call("PUBLISH", "hard", message) == b":0\r\n")
+
+
+def test_a_subscriber_that_reads_too_little_for_long_is_closed(make_server):
+    """Above the soft limit, far below the hard one."""
+    server = make_server(client_output_buffer_limit="pubsub 16mb 512kb 1")
+    with server.raw(receive_buffer=4096) as soft, server.raw() as sender:
         soft.call("SUBSCRIBE", "soft")
-        message = b"x" * 100000
-        eventually(lambda: sender.call("PUBLISH", "hard", message) == b":0\r\n")
-        for _ in range(100):
-            sender.call("PUBLISH", "soft", b"x" * 10000)
-            used = sender.call("CLIENT", "LIST", "TYPE", "pubsub").split(b"omem=")[1].split(b" ")[0]
-            if int(used) > 600000:
-                break
-        if int(used) > 512 * 1024:
-            eventually(lambda: sender.call("PUBSUB", "CHANNELS") == b"*0\r\n")
+
+        def unread():
+            assert sender.call("PUBLISH", "soft", b"x" * 200_000) == b":1\r\n"
+            listed = sender.call("CLIENT", "LIST", "TYPE", "pubsub")
+            return int(listed.split(b"omem=")[1].split(b" ")[0])
+
+        assert eventually(lambda: unread() > 600_000)
+        assert eventually(lambda: sender.call("PUBSUB", "CHANNELS") == b"*0\r\n")
 
 
 def test_large_messages_and_many_subscribers(connect):

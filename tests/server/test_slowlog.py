@@ -196,17 +196,18 @@ def test_a_transaction_that_waits_for_its_keys(log, connect, workers):  # noqa: 
         pytest.skip("nothing begins while a script runs")
     log.call("CONFIG", "SET", "slowlog-log-slower-than", 10000)
     others = [connect() for _ in range(3 * workers)]
-    script = "for i = 1, 300000 do redis.sha1hex('') end"
+    script = "for i = 1, 1500000 do redis.sha1hex('') end"
     runner = connect()
     runner.send(harness.encode("EVAL", script, 1, "k"))
-    time.sleep(0.05)
+    time.sleep(0.05)  # it has begun
     for other in others:
         other.send(transaction(["GET", "k"], ["TYPE", "k"]))
     for raw, count in [(runner, 1)] + [(other, 4) for other in others]:
         for _ in range(count):
             raw.reply()
-    assert max(times(log, b"GET"), default=0) >= 30000
-    assert max(times(log, b"TYPE"), default=0) < 30000
+    (script_took,) = times(log, b"EVAL")
+    assert max(times(log, b"GET"), default=0) >= script_took / 2
+    assert max(times(log, b"TYPE"), default=0) < script_took / 2
 
 
 def test_what_runs_behind_a_transaction_has_its_time(log):
@@ -256,13 +257,13 @@ def test_a_wait_is_not_time_taken(log, connect):  # noqa: F811
     waiter = connect()
     waiter.send(harness.encode("BLPOP", "list", 0))
     blocked(log, 1)
-    time.sleep(0.05)
+    time.sleep(1)
     assert [b"BLPOP", b"list", b"0"] not in noted(log)
     log.call("RPUSH", "list", "x")
     assert waiter.reply().endswith(b"x\r\n")
     waiter.call("PING")
     (entry,) = [entry for entry in parsed(log) if entry[3][0] == b"BLPOP"]
-    assert entry[2] < 50000
+    assert entry[2] < 500_000
 
 
 def test_what_is_refused_is_not_noted(log):
