@@ -104,6 +104,24 @@ def heard(listener, client):
     return found
 
 
+def bulk(value):
+    """A reply that holds this."""
+    value = value if isinstance(value, bytes) else value.encode()
+    return b"$%d\r\n%s\r\n" % (len(value), value)
+
+
+def processor_seconds(process):
+    """That it has used."""
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(process):
+    with open(f"/proc/{process.pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 class StartError(Exception):
     """The server ended before it answered; holds what it said."""
 

@@ -231,13 +231,6 @@ def test_a_server_by_its_uri(make_server):
         assert done.returncode == 1 and done.stdout == ""
 
 
-def until(condition):
-    limit = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("words, has_begun", [
     (["-I", "-c", "7"], lambda client: len(client.client_list()) == 8),
     (["-l", "-n", "50", "-q", "-t", "set"],
@@ -246,16 +239,11 @@ def test_what_does_not_end(server, words, has_begun):
     process = subprocess.Popen([BENCHMARK, "-p", str(server.port), *words],
                                stdout=subprocess.DEVNULL)
     try:
-        until(lambda: has_begun(server.client()))
+        assert harness.eventually(lambda: has_begun(server.client()))
         assert process.poll() is None
     finally:
         process.kill()
         process.wait()
-
-
-def resident_bytes(process):
-    with open(f"/proc/{process.pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_for_ever_takes_no_more_memory(server):
@@ -263,10 +251,10 @@ def test_for_ever_takes_no_more_memory(server):
     process = subprocess.Popen([BENCHMARK, "-p", str(server.port), "-l", "-n", "1", "-c", "1",
                                 "-q", "-t", "set"], stdout=subprocess.DEVNULL)
     try:
-        until(lambda: calls(server, "set")[0] > 20)
-        before = resident_bytes(process)
-        until(lambda: calls(server, "set")[0] > 520)
-        assert resident_bytes(process) - before < 4 << 20
+        assert harness.eventually(lambda: calls(server, "set")[0] > 20)
+        before = harness.resident_bytes(process)
+        assert harness.eventually(lambda: calls(server, "set")[0] > 520)
+        assert harness.resident_bytes(process) - before < 4 << 20
     finally:
         process.kill()
         process.wait()

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import harness
+from harness import eventually
 
 OK = b"+OK\r\n"
 PONG = b"+PONG\r\n"
@@ -17,13 +18,6 @@ KILLED = b"Script killed by user with SCRIPT KILL."
 ENDLESS = "while true do pcall(error) end"
 
 pytestmark = pytest.mark.skipif(bool(harness.PROXY), reason="a worker is busy for its channels")
-
-
-def until(condition, limit_s=20):
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -56,7 +50,7 @@ def busy(connect, others):
     def begin(script=ENDLESS, *keys):
         runner = connect()
         runner.send(harness.encode("EVAL", script, len(keys), *keys))
-        until(lambda: BUSY in [other.call("PING") for other in others])
+        assert eventually(lambda: BUSY in [other.call("PING") for other in others])
         return runner
 
     return begin
@@ -164,14 +158,14 @@ def test_locks_are_let_go_before_the_threshold(connect, others, workers):
     for i in range(200):
         assert other.call("SET", f"j{i}", "1") == OK
     assert other.call("CONFIG", "SET", "busy-reply-threshold", "10") == OK
-    until(lambda: other.call("SCRIPT", "KILL") == OK)
+    assert eventually(lambda: other.call("SCRIPT", "KILL") == OK)
     assert KILLED in runner.reply()
 
 
 def test_one_that_has_written_is_not_killed(server, others, busy):
     busy("redis.call('set', KEYS[1], 'x') " + ENDLESS, "k")
     for other in others:
-        until(lambda: other.call("SCRIPT", "KILL").startswith(b"-UNKILLABLE Sorry the script"))
+        assert eventually(lambda: other.call("SCRIPT", "KILL").startswith(b"-UNKILLABLE Sorry the script"))
         assert other.call("GET", "k") == BUSY
     assert others[0].call("SHUTDOWN") == BUSY
     others[0].send(harness.encode("SHUTDOWN", "NOSAVE"))
@@ -187,8 +181,8 @@ def test_a_script_in_a_transaction(others, busy, connect):
     for words in (("MULTI",), ("SET", "k", "1"), ("EVAL", ENDLESS, "0"), ("SET", "k", "2")):
         runner.call(*words)
     runner.send(harness.encode("EXEC"))
-    until(lambda: BUSY in [other.call("PING") for other in others])
-    until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+    assert eventually(lambda: BUSY in [other.call("PING") for other in others])
+    assert eventually(lambda: others[0].call("SCRIPT", "KILL") == OK)
     reply = runner.reply()
     assert reply.startswith(b"*3\r\n+OK\r\n-ERR") and KILLED in reply and reply.endswith(OK)
     assert others[0].call("GET", "k") == b"$1\r\n2\r\n"
@@ -215,9 +209,9 @@ def test_pipelines_around_it(others, connect):
     runner = connect()
     runner.send(harness.encode("SET", "a", "1") + harness.encode("EVAL", ENDLESS, 0) +
                 harness.encode("GET", "a"))
-    until(lambda: BUSY in [other.call("PING") for other in others])
+    assert eventually(lambda: BUSY in [other.call("PING") for other in others])
     time.sleep(0.05)
-    until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+    assert eventually(lambda: others[0].call("SCRIPT", "KILL") == OK)
     assert runner.reply() == OK
     assert KILLED in runner.reply()
     assert runner.reply() == b"$1\r\n1\r\n"
@@ -261,11 +255,11 @@ def test_its_own_clients_messages_come_after_it(others, busy, connect, command):
         [harness.encode("EVAL", script, 0)] if command == "EVAL" else
         [harness.encode(*words) for words in (
             ("MULTI",), ("SET", "a", "1"), ("EVAL", script, 0), ("SET", "a", "2"), ("EXEC",))]))
-    until(lambda: BUSY in [other.call("PING") for other in others])
+    assert eventually(lambda: BUSY in [other.call("PING") for other in others])
     sent = [other.call("PUBLISH", "news", "x") for other in others]
     assert sent.count(BUSY) == 1
     time.sleep(0.1)
-    until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+    assert eventually(lambda: others[0].call("SCRIPT", "KILL") == OK)
     assert runner.reply() == b">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
     if command == "EXEC":
         assert [runner.reply() for _ in range(4)] == [OK] + 3 * [b"+QUEUED\r\n"]
@@ -399,8 +393,8 @@ def test_functions_of_c_are_ended(others, connect, script):
     assert others[0].call("CONFIG", "SET", "maxmemory", "1gb") == OK  # Lua gets a share of it
     runner = connect()
     runner.send(harness.encode("EVAL", script, 1, "k", "a" * 20000000))
-    until(lambda: BUSY in [other.call("PING") for other in others], 60)
-    until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+    assert eventually(lambda: BUSY in [other.call("PING") for other in others], 60)
+    assert eventually(lambda: others[0].call("SCRIPT", "KILL") == OK)
     assert KILLED in runner.reply()
     assert {other.call("PING") for other in others} == {PONG}
 
@@ -431,10 +425,10 @@ def test_functions_that_take_long_are_ended(others, connect):
     for script in LOOPS_IN_C:
         runner = connect()
         runner.send(harness.encode("EVAL", script, 0))
-        until(lambda: BUSY in [other.call("PING") for other in others])
+        assert eventually(lambda: BUSY in [other.call("PING") for other in others])
         time.sleep(0.3)  # into the loop
         began = time.monotonic()
-        until(lambda: others[0].call("SCRIPT", "KILL") == OK)
+        assert eventually(lambda: others[0].call("SCRIPT", "KILL") == OK)
         assert KILLED in runner.reply()
         assert time.monotonic() - began < 3, script
         runner.close()

@@ -1,6 +1,5 @@
 """Hashes and sets over their sockets: small and large, with everything that is done to keys."""
 
-import random
 import time
 
 import pytest
@@ -129,7 +128,7 @@ def test_collections_beyond_the_cache(make_server):
     server = make_server(maxmemory="96mb", maxmemory_clients="90mb", journal_size="64mb",
                          appendfsync="always")
     client = server.client()
-    rng = random.Random(5)
+    rng = harness.chance()
     mapping = {b"field:%d" % i: rng.randbytes(rng.choice([10, 100, 600])) for i in range(100000)}
     fill_hash(client, "h", mapping, batch=500)
     two, three = set(b"m%d" % i for i in range(0, 120000, 2)), set(

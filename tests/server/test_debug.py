@@ -1,12 +1,13 @@
 """DEBUG: what a reload keeps, which clients may use it, and what its subcommands reply."""
 
 import os
+import threading
 import time
 
 import pytest
 import redis
 
-from harness import encode
+from harness import encode, eventually
 
 ZEROS = b"0" * 40
 
@@ -35,13 +36,6 @@ def reload(client):
 
 def recovered(client):
     return client.info("everything").get("recovered_items")
-
-
-def await_value(look, wanted):
-    limit = time.monotonic() + 10
-    while look() != wanted and time.monotonic() < limit:
-        time.sleep(0.02)
-    assert look() == wanted
 
 
 def fill(client, prefix="k", count=500):
@@ -132,7 +126,7 @@ def test_a_reload_keeps_when_keys_expire(client):
     assert {n: client.execute_command("PEXPIRETIME", n) for n in at} == at
     assert at["stays"] == -1
     assert client.get("soon") is None
-    await_value(lambda: client.info("keyspace")["db0"]["expires"], 2)
+    assert eventually(lambda: client.info("keyspace")["db0"]["expires"] == 2)
     client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 1)
     assert client.dbsize() == 3
 
@@ -237,11 +231,11 @@ def test_reads_delete_what_has_expired(client):
     time.sleep(0.1)
     assert client.dbsize() == 5
     assert client.mget(["k0", "k1"]) == [None, None]
-    await_value(client.dbsize, 3)
+    assert eventually(lambda: client.dbsize() == 3)
     time.sleep(0.3)
     assert client.dbsize() == 3
     client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 1)
-    await_value(client.dbsize, 0)
+    assert eventually(lambda: client.dbsize() == 0)
 
 
 def test_digests_tell_states_apart(client):

@@ -194,7 +194,7 @@ def test_what_follows_the_value_is_ignored(server):
 
 def test_random_damage_under_a_good_checksum(server):
     client = server.client()
-    rng = random.Random(7)
+    rng = harness.chance()
     fill(client)
     dumps = [client.dump(key)[:-10] for key in client.keys() if client.memory_usage(key) < 5000]
     dumps += [body for body, _ in OLD.values()]

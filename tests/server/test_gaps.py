@@ -1,7 +1,6 @@
 """How long a worker keeps its clients waiting: the longest time between two looks at them, in the
 processor time of its thread (DEBUG LOOP-GAP), so that a busy machine does not count."""
 
-import os
 import re
 import threading
 
@@ -317,13 +316,6 @@ def fill_small(server, count):
                 raw.reply()
 
 
-def processor_s(server):
-    """That the server has used."""
-    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
-        used = file.read().rsplit(")", 1)[1].split()
-    return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
-
-
 @pytest.mark.parametrize("words", [["SUNION"], ["SUNIONSTORE", "to"], ["ZUNION"],
                                    ["ZUNIONSTORE", "to"]], ids=lambda words: words[0])
 def test_a_union_takes_time_in_proportion_to_its_keys(server, words):
@@ -333,11 +325,11 @@ def test_a_union_takes_time_in_proportion_to_its_keys(server, words):
     for count in (few, many):
         keys = [f"{words[0][0].lower()}{n}" for n in range(count)]
         number = [str(count)] if words[0].startswith("Z") else []
-        begin = processor_s(server)
+        begin = harness.processor_seconds(server.process)
         with server.raw(timeout=300) as raw:
             for _ in range(many // count):
                 assert counted(raw.call(*words, *number, *keys)) == count
-        used.append(processor_s(server) - begin)
+        used.append(harness.processor_seconds(server.process) - begin)
     # One of many and ten of a tenth: the same, or ten times as much if each looks in all others.
     assert used[1] < 4 * used[0] + 0.1
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import random
 import shutil
 import signal
 import socket
@@ -514,7 +513,7 @@ def test_flushed_is_flushed_after_a_restart(server):
 
 def test_many_keys_survive_restarts_with_changes(server):
     """Several rounds of random changes to 5,000 keys, each checked whole after a restart."""
-    chance = random.Random(7)
+    chance = harness.chance()
     model = {}
     for _ in range(3):
         with server.raw() as raw:

@@ -79,7 +79,7 @@ def test_a_list_longer_than_the_cache(make_server):
 
 def test_pipelines_say_what_single_commands_would(server, client):
     """What is looked up ahead for a pipeline is a guess: the commands before may change all."""
-    dice = random.Random(11)
+    dice = harness.chance()
     scores = {b"m:%d" % i: float(dice.randrange(900)) for i in range(3000)}
     add(client, "z", scores)
     for _ in range(120):

@@ -1,6 +1,5 @@
 """Transactions: MULTI, EXEC, DISCARD, WATCH, over partitions and workers."""
 
-import os
 import random
 import threading
 import time
@@ -8,6 +7,7 @@ import time
 import pytest
 import redis
 
+import harness
 from harness import encode, eventually
 from test_concurrency import at_once
 
@@ -475,7 +475,7 @@ def test_unwatch(server, raw):
 def test_many_watchers_come_and_go(server):
     """Connections that end, or start anew, leave nothing behind that a change could meet."""
     stop = time.monotonic() + 1
-    chance = random.Random(1)
+    chance = harness.chance()
     writer = server.client()
     while time.monotonic() < stop:
         raws = [server.raw() for _ in range(10)]
@@ -674,12 +674,6 @@ def test_copies_are_of_what_was_there(make_server, workers):
     at_once(copy, *(write(i) for i in range(3)), until=finished.is_set)
 
 
-def processor_seconds(server):
-    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def test_many_changes_of_one_long_value(server):
     """Four times as many take about four times the work, and not sixteen."""
     length, work = 1 << 20, []
@@ -695,9 +689,9 @@ def test_many_changes_of_one_long_value(server):
                 some = changes[at:at + 1000]
                 raw.send(b"".join(encode("SETRANGE", "value", offset, text) for offset, text in some))
                 assert all(raw.reply() == QUEUED for _ in some)
-            before = processor_seconds(server)
+            before = harness.processor_seconds(server.process)
             assert raw.call("EXEC") == b"*%d\r\n" % count + b":%d\r\n" % length * count
-            work.append(processor_seconds(server) - before)
+            work.append(harness.processor_seconds(server.process) - before)
             assert raw.call("GET", "value") == b"$%d\r\n%s\r\n" % (length, bytes(expected))
     assert work[1] < 5 * work[0] + 0.3, work
 
@@ -716,12 +710,12 @@ def test_a_script_that_only_reads_runs_once_beside_a_walk_in_steps(server, scrip
             raw.call("RPUSH", "walked", *range(at, at + 10_000))
         work = []
         for commands in ([("EVAL", script, len(keys), *keys)], [("SORT", "walked", "LIMIT", 0, 1)]):
-            before = processor_seconds(server)
+            before = harness.processor_seconds(server.process)
             run(raw, *commands)
-            work.append(processor_seconds(server) - before)
-        before = processor_seconds(server)
+            work.append(harness.processor_seconds(server.process) - before)
+        before = harness.processor_seconds(server.process)
         reply = run(raw, ("EVAL", script, len(keys), *keys), ("SORT", "walked", "LIMIT", 0, 1))
-        both = processor_seconds(server) - before
+        both = harness.processor_seconds(server.process) - before
     assert reply == b"*2\r\n:%d\r\n*1\r\n$1\r\n0\r\n" % (200_000 if keys else 10_000_000)
     assert both < 4 * sum(work) + 0.3, (work, both)
 

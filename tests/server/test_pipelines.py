@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import redis
 
-from harness import IS_REDIS, Raw, encode, eventually
+from harness import IS_REDIS, Raw, bulk, encode, eventually
 
 MB = 2**20
 SMALL = {} if IS_REDIS else {"maxmemory": "64mb"}
@@ -34,10 +34,6 @@ class Unix(Raw):
 
 def connect(server, kind="tcp"):
     return Unix(server) if kind == "unix" else server.raw()
-
-
-def bulk(value):
-    return b"$%d\r\n%s\r\n" % (len(value), value)
 
 
 def filling(count, name):

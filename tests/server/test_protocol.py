@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import encode, eventually
+from harness import encode, eventually, processor_seconds, resident_bytes
 
 MB = 1 << 20
 
@@ -194,25 +194,20 @@ def test_a_value_over_the_limit_is_refused(server):
     assert client.strlen("s") == 101
 
 
-def resident_bytes(server):
-    with open(f"/proc/{server.process.pid}/statm", encoding="ascii") as f:
-        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 @pytest.mark.vellum
 def test_a_client_that_does_not_read_costs_little(server):
     """200 MB of unread replies neither stand in the server's memory nor stop other clients."""
     client = server.client()
     value = os.urandom(MB)
     client.set("big", value)
-    before = resident_bytes(server)
+    before = resident_bytes(server.process)
     with server.raw(receive_buffer=4096) as slow:
         sender = threading.Thread(target=slow.send, args=(encode("GET", "big") * 200,))
         sender.start()
         worst = 0
         for _ in range(50):
             assert client.set("other", "1")
-            worst = max(worst, resident_bytes(server) - before)
+            worst = max(worst, resident_bytes(server.process) - before)
             time.sleep(0.01)
         assert worst < 40 * MB
         # It wakes up, and nothing was lost.
@@ -302,13 +297,13 @@ def test_strangers_may_not_announce_much(make_server, request_bytes, error):
 
 
 def test_hostile_counts_cost_no_memory(server):
-    before = resident_bytes(server)
+    before = resident_bytes(server.process)
     raws = [server.raw() for _ in range(50)]
     for raw in raws:
         raw.send(b"*1000000000\r\n$3\r\nGET\r\n$500000000\r\nabc")
     client = server.client()
     assert client.ping()
-    assert resident_bytes(server) - before < 64 * MB
+    assert resident_bytes(server.process) - before < 64 * MB
     for raw in raws:
         raw.close()
     assert client.ping()
@@ -378,20 +373,14 @@ def test_quit_answers_what_came_before_and_closes(server):
     assert server.client().get("a") == b"1"
 
 
-def cpu_seconds(server):
-    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 @pytest.mark.vellum
 def test_idle_server_uses_no_cpu(server):
     with server.raw() as raw:
         raw.call("SET", "a", "1")
         time.sleep(2)  # what the write left to be done
-        before = cpu_seconds(server)
+        before = processor_seconds(server.process)
         time.sleep(2)
-        assert cpu_seconds(server) - before < 0.1
+        assert processor_seconds(server.process) - before < 0.1
 
 
 def test_an_error_names_a_long_word_as_a_whole(server):

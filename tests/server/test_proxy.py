@@ -61,12 +61,6 @@ def test_a_server_without_a_password_is_asked_for_a_channel(make_server, tmp_pat
     assert "; the reply to AUTH was: ERR" in said
 
 
-def processor_seconds(proxy):
-    with open(f"/proc/{proxy.pid}/stat", encoding="ascii") as stat:
-        fields = stat.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def test_without_descriptors_it_waits(server, tmp_path):
     """And takes the connection up when there are some; at its start it has raised its limit."""
     path = str(tmp_path / "socket")
@@ -81,9 +75,9 @@ def test_without_descriptors_it_waits(server, tmp_path):
         used = 1 + max(int(fd) for fd in os.listdir(f"/proc/{proxy.pid}/fd"))
         resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, (used, most))
         with connect(proxy, path) as client:
-            before = processor_seconds(proxy)
+            before = harness.processor_seconds(proxy)
             time.sleep(3)
-            assert processor_seconds(proxy) - before < 1
+            assert harness.processor_seconds(proxy) - before < 1
             resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, (most, most))
             assert client.makefile("rb").read().startswith(b"-ERR vellum-rdma-proxy: ")
     finally:

@@ -7,14 +7,9 @@ import time
 import pytest
 
 import harness
-from harness import encode, eventually
+from harness import bulk, encode, eventually
 
 pytestmark = pytest.mark.shared
-
-
-def bulk(text):
-    text = text if isinstance(text, bytes) else text.encode()
-    return b"$%d\r\n%s\r\n" % (len(text), text)
 
 
 def push(*parts, resp=2):

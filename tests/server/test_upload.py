@@ -8,16 +8,12 @@ import time
 
 import pytest
 
-from harness import PROXY, encode
+from harness import PROXY, bulk, encode
 
 MB = 1 << 20
 CHANNEL = 100 * 1024  # pinned, and the driver's
 VALUE = os.urandom(300_001)
 LONG = os.urandom(9 * MB + 5)
-
-
-def bulk(value):
-    return b"$%d\r\n%s\r\n" % (len(value), value)
 
 
 def begin(*words, length):

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "storage/index/index.h"
+#include "tests/unit/seed.h"
 
 /* ---- random numbers ---- */
 
@@ -35,10 +35,7 @@ static uint32_t below(struct random *random, uint32_t bound)
 
 static struct random seeded(const char *test)
 {
-    const char *given = getenv("VELLUM_SEED");
-    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    print_message("%s: VELLUM_SEED=%llu\n", test, (unsigned long long)seed);
-    return (struct random){.state = seed};
+    return (struct random){.state = seed_for(test)};
 }
 
 /* ---- the model: all entries, in (slot, tag) order ---- */

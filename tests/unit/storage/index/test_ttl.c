@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "storage/index/index.h"
 #include "storage/index/ttl.h"
+#include "tests/unit/seed.h"
 
 #define BASE_MS INT64_C(1700000000000)
 #define FIRST_SLOT 8192
@@ -33,10 +33,7 @@ static uint32_t below(struct random *random, uint32_t bound)
 
 static struct random seeded(const char *test)
 {
-    const char *given = getenv("VELLUM_SEED");
-    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    print_message("%s: VELLUM_SEED=%llu\n", test, (unsigned long long)seed);
-    return (struct random){.state = seed};
+    return (struct random){.state = seed_for(test)};
 }
 
 struct known {
