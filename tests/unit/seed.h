@@ -1,6 +1,6 @@
 /*
- * The seed of a test's random choices, for tests without the storage harness: of VELLUM_SEED, or a new
- * one; printed, so that a failure can be repeated. Include cmocka.h before this.
+ * The seed of a test's random choices, for tests without the storage harness: of VELLUM_SEED, or a
+ * new one; printed, so that a failure can be repeated. Include cmocka.h before this.
  */
 #ifndef VELLUM_SEED_H
 #define VELLUM_SEED_H
