@@ -402,7 +402,7 @@ bool config_enter_dir(struct config *config, FILE *err)
 {
     char dir[PATH_MAX];
     config_text(config, CONFIG_DIR, dir, sizeof dir);
-    if ((mkdir(dir, 0755) == 0 || errno == EEXIST) && chdir(dir) == 0)
+    if ((mkdir(dir, 0700) == 0 || errno == EEXIST) && chdir(dir) == 0)
         return true;
     fprintf(err, "Cannot enter the data directory %s: %s\n", dir, strerror(errno));
     return false;
