@@ -66,6 +66,7 @@ class Generator(pieces.Pieces, containers.Containers, talk.Talk):
         self.scripted_names = sorted(known - NOT_IN_SCRIPTS - BLOCKING)
         self.now_s = int(time.time())
         self.planned = []  # of a transaction that has begun
+        self.watches = self.has_moved = False
 
     @classmethod
     def methods(cls):
@@ -75,7 +76,23 @@ class Generator(pieces.Pieces, containers.Containers, talk.Talk):
     def next(self):
         if not self.planned and "EXEC" in self.names and self.chance(0.02):
             self.plan_transaction()
-        return self.planned.pop(0) if self.planned else self.single()
+        words = self.planned.pop(0) if self.planned else self.single()
+        while not self.keeps_watch(words):
+            words = self.single()
+        return words
+
+    def keeps_watch(self, words):
+        """A watched key that one SWAPDB brings and the next one, or a flush, takes away again has
+        changed for Redis alone (server/LIMITS.md): False for what comes second."""
+        name = words[0].upper()
+        if name in (b"UNWATCH", b"EXEC", b"DISCARD", b"RESET", b"QUIT"):
+            self.watches = self.has_moved = False
+        self.watches = self.watches or name == b"WATCH"
+        moves = self.watches and {word.upper() for word in words} & {b"SWAPDB", b"FLUSHALL", b"FLUSHDB"}
+        if moves and self.has_moved:
+            return False
+        self.has_moved = self.has_moved or bool(moves)
+        return True
 
     def plan_transaction(self):
         """Nonsense aborts it, as anywhere: it is short, so that most are run."""
