@@ -31,6 +31,7 @@ static int set_up(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_true(config_init(&fixture->server.config));
+    log_init(&fixture->server.log, &fixture->server.config);
     assert_null(command_index_build(&fixture->server.commands, command_table, NULL, 0));
     fixture->worker.server = &fixture->server;
     fixture->session =
