@@ -81,3 +81,8 @@ void *disk_alloc(uint64_t len)
     void *memory;
     return posix_memalign(&memory, 4096, len) == 0 ? memory : NULL;
 }
+
+bool disk_is_blank(const char *bytes, uint64_t len)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
+}

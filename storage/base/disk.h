@@ -96,4 +96,7 @@ int disk_flush(struct disk_queue *queue, struct disk_file *file);
 /* Memory aligned for transfers, or NULL; release with free(). */
 void *disk_alloc(uint64_t len);
 
+/* Whether bytes that were read are all zeros, as those never written are; len > 0. */
+bool disk_is_blank(const char *bytes, uint64_t len);
+
 #endif

@@ -193,11 +193,6 @@ static enum store_result judge(const struct format_superblock *found, uint64_t m
     return STORE_OK;
 }
 
-static bool is_blank(const char *bytes, size_t len)
-{
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
-}
-
 /* Whether nothing was ever written to the file, or it does not exist. */
 static bool file_is_blank(struct superblock *block, const char *name)
 {
@@ -208,7 +203,7 @@ static bool file_is_blank(struct superblock *block, const char *name)
     char *page = disk_alloc(PAGE_SIZE);
     bool blank = block->disk->ops->size(file) < PAGE_SIZE ||
                  (page && disk_read(block->queue, file, page, PAGE_SIZE, 0) == 0 &&
-                  is_blank(page, PAGE_SIZE));
+                  disk_is_blank(page, PAGE_SIZE));
     free(page);
     block->disk->ops->close(file);
     return blank;
@@ -254,7 +249,7 @@ static enum store_result read_copies(struct superblock *block, char *pages, char
         snprintf(message, STORE_MESSAGE_MAX, "Cannot read the superblock: %s", strerror(error));
         return STORE_IO;
     }
-    bool blank = size % PAGE_SIZE == 0 && is_blank(pages, 2 * PAGE_SIZE);
+    bool blank = size % PAGE_SIZE == 0 && disk_is_blank(pages, 2 * PAGE_SIZE);
     if (length == 2 * PAGE_SIZE && !blank)
         return STORE_OK;
     enum store_result result = superblock_missing(block, message);

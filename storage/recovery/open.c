@@ -38,7 +38,7 @@ static enum store_result report_rest(struct store *store, struct page_file *file
     if (!bytes)
         return STORE_NO_MEMORY;
     int error = disk_read(store->maintenance_queue, file->file, bytes, length, begin);
-    if (error || bytes[0] != 0 || memcmp(bytes, bytes + 1, length - 1) != 0) {
+    if (error || !disk_is_blank(bytes, length)) {
         atomic_fetch_add(&store->damaged, 1);
         env_log(&store->env, STORE_LOG_WARNING,
                 "%s of the data directory ends in the midst of a segment: the last %llu KB are not "

@@ -391,8 +391,7 @@ static void write_changed(struct scan *scan, struct page_file *file, uint32_t se
 static bool has_lost_header(const struct scan *scan, const struct page_file *file, uint32_t segment,
                             const char *bytes)
 {
-    bool is_blank = bytes[0] == 0 && memcmp(bytes, bytes + 1, SEGMENT_BYTES - 1) == 0;
-    return !is_blank || first_redo(scan, file, segment);
+    return !disk_is_blank(bytes, SEGMENT_BYTES) || first_redo(scan, file, segment);
 }
 
 /* Skips a segment without a valid class. A damaged one stays unused: under another class, its old

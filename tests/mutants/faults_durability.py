@@ -418,7 +418,7 @@ fault("header-blank", "storage/recovery/recover.c",
       by=[LOST])
 fault("header-blank-though-journaled", "storage/recovery/recover.c",
       "a segment of zeros that the journal has something for is taken for a blank one",
-      ("return !is_blank || first_redo(scan, file, segment);", "return !is_blank;"),
+      ("return !disk_is_blank(bytes, SEGMENT_BYTES) || first_redo(scan, file, segment);", "return !disk_is_blank(bytes, SEGMENT_BYTES);"),
       by=[LOST])
 fault("rest-grown-over", "storage/maintenance/maintenance.c",
       "a file that was cut within a segment grows over what is left of it",

@@ -419,6 +419,30 @@ void rig_end(struct rig *rig, struct medium *medium)
     medium_free(medium);
 }
 
+struct medium *rig_begin_scanned(struct rig *rig)
+{
+    struct medium *medium = medium_new(1);
+    rig_defaults(rig);
+    rig->options.partition_count = 1;
+    rig->options.scans = true; /* what is rotten shows at the start */
+    rig_open_on(rig, medium);
+    return medium;
+}
+
+void rig_crash(struct rig *rig, struct medium *medium)
+{
+    medium_set_fate(medium, FATE_KEPT);
+    medium_cut_now(medium);
+    must(rig_close(rig) != STORE_OK, "closing without power");
+}
+
+uint64_t rig_damaged(const struct rig *rig)
+{
+    struct store_stats stats;
+    store_stats(rig->store, &stats);
+    return stats.damaged_items;
+}
+
 void rig_open_on(struct rig *rig, struct medium *medium)
 {
     must(rig_open(rig, medium_disk(medium)) == STORE_OK, "open: %s", rig->message);

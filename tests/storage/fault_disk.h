@@ -74,6 +74,11 @@ uint64_t medium_bytes(struct medium *medium);
 /* A rig with the defaults, not open yet, and a new medium for it; the end of both. */
 struct medium *rig_begin(struct rig *rig, uint64_t seed);
 void rig_end(struct rig *rig, struct medium *medium);
+/* A store of one partition that scans at each start, open on a new medium. */
+struct medium *rig_begin_scanned(struct rig *rig);
+/* The power goes, with all that has been written; the store is closed. */
+void rig_crash(struct rig *rig, struct medium *medium);
+uint64_t rig_damaged(const struct rig *rig); /* items, as the store counts them */
 /* Open a store on the medium, which has to succeed; reopen: one that was open, as does closing. */
 void rig_open_on(struct rig *rig, struct medium *medium);
 void rig_reopen(struct rig *rig, struct medium *medium);

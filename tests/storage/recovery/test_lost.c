@@ -14,30 +14,6 @@
 #include "storage/recovery/check.h"
 #include "tests/storage/fault_disk.h"
 
-static void crash(struct rig *rig, struct medium *medium)
-{
-    medium_set_fate(medium, FATE_KEPT);
-    medium_cut_now(medium);
-    must(rig_close(rig) != STORE_OK, "closing without power");
-}
-
-static struct medium *new_store(struct rig *rig)
-{
-    struct medium *medium = medium_new(1);
-    rig_defaults(rig);
-    rig->options.partition_count = 1;
-    rig->options.scans = true; /* what is rotten shows at the start */
-    rig_open_on(rig, medium);
-    return medium;
-}
-
-static uint64_t damaged(const struct rig *rig)
-{
-    struct store_stats stats;
-    store_stats(rig->store, &stats);
-    return stats.damaged_items;
-}
-
 static void zero(struct medium *medium, const char *file, uint64_t offset, uint64_t len)
 {
     char *zeros = calloc(1, len);
@@ -86,11 +62,11 @@ static uint64_t segment_of_hurt(struct medium *medium, const char *value)
 static void expect_a_lost_segment(struct rig *rig, struct medium *medium)
 {
     rig_open_on(rig, medium);
-    must(damaged(rig) == 1 && rig->warnings == 1 && strstr(rig->last_warning, "missing"),
-         "%llu are counted; %s", (unsigned long long)damaged(rig), rig->last_warning);
+    must(rig_damaged(rig) == 1 && rig->warnings == 1 && strstr(rig->last_warning, "missing"),
+         "%llu are counted; %s", (unsigned long long)rig_damaged(rig), rig->last_warning);
     must(has_value(rig, "hurt", NULL) && has_value(rig, "well", LEFT_ALONE), "the keys");
     must(do_set(rig, "hurt", "again") == STORE_OK, "set");
-    crash(rig, medium);
+    rig_crash(rig, medium);
     rig_open_on(rig, medium);
     must(has_value(rig, "hurt", "again"), "what came later is gone");
     rig_end(rig, medium);
@@ -101,7 +77,7 @@ static void a_slab_header_of_zeros(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     must(do_set(&rig, "well", LEFT_ALONE) == STORE_OK, "set");
     must(do_set(&rig, "hurt", "value-to-be-hurt") == STORE_OK, "set");
     rig_close_well(&rig);
@@ -116,7 +92,7 @@ static void a_slab_header_of_zeros(void **state)
     medium_free(stopped);
     rig_open_on(&rig, medium);
     must(do_set(&rig, "hurt", "newer") == STORE_OK, "set");
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     zero(medium, "slabs-00", at, SEGMENT_BYTES); /* the journal has something for it */
     expect_a_lost_segment(&rig, medium);
 }
@@ -131,7 +107,7 @@ static void many_lost_runs(void **state)
     (void)state;
     struct rig rig;
     struct rng rng = {1};
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     char key[16];
     enum store_result result;
     for (uint32_t i = 0; i < MANY; i++) {
@@ -142,7 +118,7 @@ static void many_lost_runs(void **state)
     for (uint64_t at = 0; at < medium_size(medium, "extents"); at += SEGMENT_BYTES)
         zero(medium, "extents", at, PAGE_SIZE);
     rig_open_on(&rig, medium);
-    must(damaged(&rig) == 3 * MANY, "%llu are counted", (unsigned long long)damaged(&rig));
+    must(rig_damaged(&rig) == 3 * MANY, "%llu are counted", (unsigned long long)rig_damaged(&rig));
     must(rig.warnings == 101, "%u warnings", rig.warnings);
     for (uint32_t i = 0; i < MANY; i++) { /* whose runs are not given back: others may have them */
         snprintf(key, sizeof key, "key:%u", i);
@@ -152,7 +128,7 @@ static void many_lost_runs(void **state)
     rig_run(&rig, 5);
     must(do_put(&rig, "another", blob_random(&rng, 300000)) == STORE_OK, "put");
     rig_reopen(&rig, medium);
-    must(damaged(&rig) == 0, "something is left");
+    must(rig_damaged(&rig) == 0, "something is left");
     rig_end(&rig, medium);
 }
 
@@ -176,7 +152,7 @@ static void a_file_cut_within_a_segment(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     must(do_set(&rig, "well", LEFT_ALONE) == STORE_OK, "set");
     for (uint32_t i = 0; i < 200; i++) { /* beyond the pages that are written at once */
         char key[16];
@@ -189,12 +165,13 @@ static void a_file_cut_within_a_segment(void **state)
     must(at > 0, "the test's own assumption");
     medium_shorten(medium, "slabs-00", at + SEGMENT_BYTES / 2);
     rig_open_on(&rig, medium);
-    must(damaged(&rig) == 1 && rig.warnings == 1 && strstr(rig.last_warning, "slabs-00"),
-         "%llu are counted; %s", (unsigned long long)damaged(&rig), rig.last_warning);
+    must(rig_damaged(&rig) == 1 && rig.warnings == 1 && strstr(rig.last_warning, "slabs-00"),
+         "%llu are counted; %s", (unsigned long long)rig_damaged(&rig), rig.last_warning);
     must(has_value(&rig, "hurt", NULL) && has_value(&rig, "well", LEFT_ALONE), "the keys");
     fill_until_it_grows(&rig);
     rig_reopen(&rig, medium);
-    must(damaged(&rig) == 0 && rig.warnings == 0, "something is left of it: %s", rig.last_warning);
+    must(rig_damaged(&rig) == 0 && rig.warnings == 0, "something is left of it: %s",
+         rig.last_warning);
     must(has_value(&rig, "hurt", NULL) && has_value(&rig, "well", LEFT_ALONE), "it has come back");
     rig_end(&rig, medium);
 }
@@ -253,9 +230,9 @@ static void a_superblock_of_zeros_in_the_first_epoch(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     must(do_set(&rig, "key", "first") == STORE_OK, "set");
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     must(blank_superblock(&rig, medium, "first") == 1,
          "the copy of the making knows nothing of what came behind");
     medium_free(medium);
@@ -265,22 +242,22 @@ static void a_superblock_of_zeros(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     must(do_set(&rig, "key", "first") == STORE_OK, "set");
     rig_close_well(&rig);
     must(blank_superblock(&rig, medium, "first") == 2, "one copy should do after a clean stop");
     struct medium *changed = medium_copy(medium);
     rig_open_on(&rig, changed);
     must(do_set(&rig, "key", "second") == STORE_OK, "set");
-    crash(&rig, changed);
+    rig_crash(&rig, changed);
     must(blank_superblock(&rig, changed, "second") == 1,
          "the copy of the stop knows nothing of what came behind");
     rig_open_on(&rig, medium);
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     must(blank_superblock(&rig, medium, "first") == 2, "one copy should do where nothing is new");
     rig_open_on(&rig, medium);
     must(do_set(&rig, "key", "second") == STORE_OK, "set");
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     must(blank_superblock(&rig, medium, "second") == 1,
          "the older copy knows nothing of the last start");
     medium_free(changed);

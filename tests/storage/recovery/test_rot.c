@@ -18,30 +18,6 @@
 #define LATER_MS 4000000000000ll
 #define LARGE_BYTES ((8u << 20) + 300000) /* more extents than a root names: there are nodes */
 
-static void crash(struct rig *rig, struct medium *medium)
-{
-    medium_set_fate(medium, FATE_KEPT);
-    medium_cut_now(medium);
-    must(rig_close(rig) != STORE_OK, "closing without power");
-}
-
-static struct medium *new_store(struct rig *rig)
-{
-    struct medium *medium = medium_new(1);
-    rig_defaults(rig);
-    rig->options.partition_count = 1;
-    rig->options.scans = true; /* what is rotten shows at the start */
-    rig_open_on(rig, medium);
-    return medium;
-}
-
-static uint64_t damaged(const struct rig *rig)
-{
-    struct store_stats stats;
-    store_stats(rig->store, &stats);
-    return stats.damaged_items;
-}
-
 /* The same medium with one byte changed. */
 static struct medium *rotten(const struct medium *medium, const char *file, uint64_t offset,
                              uint8_t mask)
@@ -65,12 +41,12 @@ static void rot_at_the_start(struct rig *rig, const struct medium *medium, uint6
 {
     struct medium *copy = rotten(medium, "slabs-00", offset, mask);
     rig_open_on(rig, copy);
-    must(damaged(rig) == 1 && rig->warnings == 1, "byte %llu: %llu are counted",
-         (unsigned long long)offset, (unsigned long long)damaged(rig));
+    must(rig_damaged(rig) == 1 && rig->warnings == 1, "byte %llu: %llu are counted",
+         (unsigned long long)offset, (unsigned long long)rig_damaged(rig));
     must(has_value(rig, "hurt", NULL), "byte %llu: it is served", (unsigned long long)offset);
     must(has_value(rig, "well", "value-left-alone"), "the rest is not served");
     must(do_set(rig, "hurt", "healed") == STORE_OK, "set");
-    crash(rig, copy);
+    rig_crash(rig, copy);
     rig_open_on(rig, copy);
     must(has_value(rig, "hurt", "healed"), "byte %llu: the new value is gone",
          (unsigned long long)offset);
@@ -86,7 +62,7 @@ static void rot_while_it_runs(struct rig *rig, const struct medium *medium, uint
     medium_flip(copy, "slabs-00", offset, mask);
     must(!do_get(rig, "hurt", &result) && result == STORE_DAMAGED, "byte %llu: reading gives %d",
          (unsigned long long)offset, result);
-    must(damaged(rig) == 1 && rig->warnings == 1, "byte %llu: it is not counted",
+    must(rig_damaged(rig) == 1 && rig->warnings == 1, "byte %llu: it is not counted",
          (unsigned long long)offset);
     must(has_value(rig, "well", "value-left-alone"), "the rest is not served");
     rig_end(rig, copy);
@@ -96,7 +72,7 @@ static void any_byte_of_an_item(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     must(do_set(&rig, "well", "value-left-alone") == STORE_OK, "set");
     put_until(&rig, "hurt", "value-to-be-hurt", LATER_MS);
     rig_close_well(&rig);
@@ -120,7 +96,7 @@ static void rot_one_header(struct rig *rig, const struct medium *medium, uint64_
     struct medium *copy = rotten(medium, "slabs-00", offset, 4);
     rig_open_on(rig, copy);
     must(rig->warnings == 1, "byte %llu is not noticed", (unsigned long long)offset);
-    must(damaged(rig) == 0 && has_value(rig, "hurt", "small"), "byte %llu: it is not served",
+    must(rig_damaged(rig) == 0 && has_value(rig, "hurt", "small"), "byte %llu: it is not served",
          (unsigned long long)offset);
     rig_reopen(rig, copy);
     must(rig->warnings == 0 && has_value(rig, "hurt", "small"), "byte %llu: it was not mended",
@@ -136,14 +112,14 @@ static void rot_both_headers(struct rig *rig, const struct medium *medium, uint6
     enum store_result result;
     medium_flip(copy, "slabs-00", FORMAT_SEGMENT_COPY + offset, 4);
     rig_open_on(rig, copy);
-    must(damaged(rig) == 1 && rig->warnings == 1, "byte %llu is not noticed",
+    must(rig_damaged(rig) == 1 && rig->warnings == 1, "byte %llu is not noticed",
          (unsigned long long)offset);
     must(has_value(rig, "hurt", NULL), "hurt");
     struct blob *found = do_get(rig, "well", &result);
     must(found && memcmp(found->bytes, well->bytes, well->len) == 0, "the rest is not served");
     blob_unref(found);
     must(do_set(rig, "hurt", "again") == STORE_OK && do_set(rig, "new", "one") == STORE_OK, "set");
-    crash(rig, copy);
+    rig_crash(rig, copy);
     rig_open_on(rig, copy);
     must(has_value(rig, "hurt", "again") && has_value(rig, "new", "one"),
          "byte %llu: what came later is gone", (unsigned long long)offset);
@@ -154,7 +130,7 @@ static void any_byte_of_a_slab_header(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     must(do_set(&rig, "hurt", "small") == STORE_OK, "set");
     struct rng rng = {1};
     struct blob *well = blob_random(&rng, 2000); /* of another class, so in another segment */
@@ -200,7 +176,7 @@ static void check_large(struct rig *rig, struct medium *medium, const struct blo
 
 static struct medium *store_with_large(struct rig *rig, struct blob **value, uint64_t len)
 {
-    struct medium *medium = new_store(rig);
+    struct medium *medium = rig_begin_scanned(rig);
     struct rng rng = {3};
     *value = blob_random(&rng, len);
     must(do_set(rig, "well", "value") == STORE_OK, "set");
@@ -225,8 +201,8 @@ static void any_byte_of_a_root(void **state)
     for (uint64_t offset = first; offset < end; offset++) {
         struct medium *copy = rotten(medium, "slabs-00", offset, 1);
         rig_open_on(&rig, copy);
-        must(damaged(&rig) == 1 && rig.warnings == 1, "byte %llu: %llu are counted",
-             (unsigned long long)offset, (unsigned long long)damaged(&rig));
+        must(rig_damaged(&rig) == 1 && rig.warnings == 1, "byte %llu: %llu are counted",
+             (unsigned long long)offset, (unsigned long long)rig_damaged(&rig));
         must(has_value(&rig, "hurt", NULL), "byte %llu: it is served", (unsigned long long)offset);
         must(do_put(&rig, "hurt", blob_ref(value)) == STORE_OK, "put");
         check_large(&rig, copy, value, true, offset);
@@ -248,7 +224,7 @@ static void any_byte_of_an_extent_header(void **state)
         if (both)
             medium_flip(copy, "extents", FORMAT_SEGMENT_COPY + offset, 4);
         rig_open_on(&rig, copy);
-        must((damaged(&rig) > 0) == both && rig.warnings > 0, "byte %llu is not noticed",
+        must((rig_damaged(&rig) > 0) == both && rig.warnings > 0, "byte %llu is not noticed",
              (unsigned long long)offset);
         check_large(&rig, copy, value, true, offset);
         medium_free(copy);
@@ -296,7 +272,7 @@ static void some_bytes_of_a_node(void **state)
     for (uint64_t offset = first_of("node", 331); offset < PAGE_SIZE; offset += 331) {
         struct medium *copy = rotten(medium, "extents", node + offset, 2);
         rig_open_on(&rig, copy);
-        must(damaged(&rig) == 1 && rig.warnings == 1, "byte %llu is not noticed",
+        must(rig_damaged(&rig) == 1 && rig.warnings == 1, "byte %llu is not noticed",
              (unsigned long long)offset);
         check_large(&rig, copy, value, false, offset);
         medium_free(copy);
@@ -429,7 +405,7 @@ static void rot_tree_page(struct rig *rig, const struct medium *medium, struct v
         enum store_result result = visit_tree(rig, visit, walk_tree);
         must(result == STORE_DAMAGED, "byte %llu: walking gives %d", (unsigned long long)offset,
              result);
-        must(damaged(rig) > 0 && rig->warnings > 0, "byte %llu is not counted",
+        must(rig_damaged(rig) > 0 && rig->warnings > 0, "byte %llu is not counted",
              (unsigned long long)offset);
         must(do_delete(rig, "hurt") == STORE_OK, "it cannot be deleted");
         rig_run(rig, 3);
@@ -445,7 +421,7 @@ static void some_bytes_of_a_collection(void **state)
     (void)state;
     struct rig rig;
     struct visit visit;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     must(do_set(&rig, "well", "value") == STORE_OK, "set");
     must(visit_tree(&rig, &visit, fill_tree) == STORE_OK, "filling: %d", visit.result);
     must(visit_tree(&rig, &visit, walk_tree) == STORE_OK && visit.seen == ENTRIES, "walking");
@@ -490,19 +466,19 @@ static void any_byte_of_a_superblock(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     must(do_set(&rig, "key", "first") == STORE_OK, "set");
     rig_close_well(&rig);
     struct medium *clean = medium_copy(medium), *changed = medium_copy(medium);
     rig_open_on(&rig, changed);
     must(do_set(&rig, "key", "second") == STORE_OK, "set");
-    crash(&rig, changed);
+    rig_crash(&rig, changed);
     rig_open_on(&rig, medium);
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     struct medium *unchanged = medium_copy(medium);
     rig_open_on(&rig, medium);
     must(do_set(&rig, "key", "second") == STORE_OK, "set");
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     for (uint32_t first = 0; first < SUPER_STEP; first++) {
         if (first == 0) {
             must(rot_superblock(&rig, clean, "first", first) == SUPER_TRIES,
@@ -582,14 +558,14 @@ static void any_byte_of_a_group(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     char value[32] = "", before[32] = "";
     for (uint32_t i = 0; i < GROUPS; i++) {
         memcpy(before, value, sizeof before);
         snprintf(value, sizeof value, "value %u", i);
         must(do_set(&rig, "key", value) == STORE_OK, "set");
     }
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     struct format_group group;
     for (uint64_t behind = 0; behind < GROUPS; behind++) {
         uint64_t first = find_group(medium, behind, &group), step = behind == 2 ? 1 : 5;
@@ -629,7 +605,7 @@ static void some_bytes_of_long_groups(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     rig.options.sync = STORE_SYNC_NO;
     must(do_set(&rig, "key", "first") == STORE_OK, "set"); /* its segment is there */
     store_set_sync(rig.store, STORE_SYNC_NO);
@@ -645,7 +621,7 @@ static void some_bytes_of_long_groups(void **state)
     store_set_sync(rig.store, STORE_SYNC_ALWAYS);
     must(do_set(&rig, "key", "last") == STORE_OK, "set");
     must(do_set(&rig, "key", "very last") == STORE_OK, "set");
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     struct format_group group;
     uint64_t at = find_long_group(medium, &group);
     for (uint64_t offset = 0; offset < group.length; offset += 34567)
@@ -658,7 +634,7 @@ static void groups_around_the_end_of_the_ring(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     uint32_t pages = (uint32_t)(medium_size(medium, "journal") / PAGE_SIZE);
     struct rng rng = {1};
     struct store_stats stats = {0};
@@ -674,7 +650,7 @@ static void groups_around_the_end_of_the_ring(void **state)
     for (uint32_t i = 0; i < 4; i++) /* two pages each, and so the last one of the ring stays */
         must(do_put(&rig, "wide", blob_random(&rng, 4000)) == STORE_OK, "put");
     must(do_set(&rig, "key", "behind") == STORE_OK, "set");
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     struct format_group group;
     bool start = false;
     for (uint64_t behind = 1; behind < 8; behind++) {
@@ -691,11 +667,11 @@ static void what_is_not_ours_is_no_group(void **state)
 {
     (void)state;
     struct rig rig;
-    struct medium *medium = new_store(&rig);
+    struct medium *medium = rig_begin_scanned(&rig);
     char page[PAGE_SIZE] = "";
     struct format_group group;
     must(do_set(&rig, "key", "value") == STORE_OK, "set");
-    crash(&rig, medium);
+    rig_crash(&rig, medium);
     uint64_t at = find_group(medium, 0, &group) + 10 * PAGE_SIZE;
     group.sequence += 5;
     group.durable_commit += 100;
