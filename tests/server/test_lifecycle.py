@@ -325,6 +325,20 @@ LEFT_OUT = {"port", "dir", "logfile", "pidfile", "bind", "unixsocket", "aclfile"
             "slaveof", "daemonize", "tls-port", "save", "cluster-enabled", "bind-source-addr"}
 
 
+@contextlib.contextmanager
+def started_by(path):
+    """A server of one worker that reads this configuration file; it has to stop in order."""
+    server = harness.Server(1)
+    try:
+        options = server.arguments
+        server.arguments = lambda: [path, *options()]
+        server.start()
+        yield server
+        server.stop()
+    finally:
+        server.remove()
+
+
 def test_a_stock_configuration_is_accepted(directory):
     """A file with every directive that stock Redis reports, at its value there."""
     stock = harness.Server(program="redis-server")
@@ -340,48 +354,30 @@ def test_a_stock_configuration_is_accepted(directory):
             if name not in LEFT_OUT:
                 f.write(f"{name} {value if multiple else quoted(value)}\n")
         f.write('save 900 1\nsave 300 10\ndaemonize no\nbind 127.0.0.1 -::1\n')
-    server = harness.Server(1)
-    try:
-        options = server.arguments
-        server.arguments = lambda: [path, *options()]
-        server.start()
+    with started_by(path) as server:
         got = server.client().config_get("*")
         for name in values.keys() - LEFT_OUT:
             assert name in got
         assert got["slowlog-max-len"] == values["slowlog-max-len"]
         assert got["hash-max-listpack-entries"] == values["hash-max-listpack-entries"]
-        server.stop()
-    finally:
-        server.remove()
 
 
 def test_the_stock_configuration_file_is_accepted():
     """The redis.conf that comes with Redis, as it is."""
     subprocess.run([os.path.join(harness.TOP, "tests", "conformance", "fetch")], check=True)
     path = os.path.join(harness.TOP, "build", "conformance", "redis", "redis.conf")
-    server = harness.Server(1)
-    try:
-        options = server.arguments
-        server.arguments = lambda: [path, *options()]
-        server.start()
+    with started_by(path) as server:
         assert server.client().set("k", "v")
         if not harness.IS_REDIS:
             # One line for each directive that says nothing here, and no more than that.
             assert server.said().count("'stop-writes-on-bgsave-error'") == 1, server.said()
-        server.stop()
-    finally:
-        server.remove()
 
 
 def test_config_rewrite_survives_a_restart(directory):
     path = os.path.join(directory, "own.conf")
     with open(path, "w", encoding="ascii") as f:
         f.write("# a comment to be kept\nmaxclients 77\n")
-    server = harness.Server(1)
-    try:
-        options = server.arguments
-        server.arguments = lambda: [path, *options()]
-        server.start()
+    with started_by(path) as server:
         client = server.client()
         assert client.config_get("maxclients") == {"maxclients": "77"}
         client.config_set("maxclients", 78)
@@ -391,9 +387,6 @@ def test_config_rewrite_survives_a_restart(directory):
         assert text.startswith("# a comment to be kept\nmaxclients 78\n")
         server.restart()
         assert server.client().config_get("maxclients") == {"maxclients": "78"}
-        server.stop()
-    finally:
-        server.remove()
 
 
 def test_lines_of_the_standard_input(directory):
@@ -407,11 +400,7 @@ def test_config_rewrite_writes_no_lines_of_others(directory):
     path = os.path.join(directory, "own.conf")
     with open(path, "w", encoding="ascii") as f:
         f.write("maxclients 77\n")
-    server = harness.Server(1)
-    try:
-        options = server.arguments
-        server.arguments = lambda: [path, *options()]
-        server.start()
+    with started_by(path) as server:
         with server.raw() as raw:
             for name in ("shutdown-on-sigint", "shutdown-on-sigterm", "bind"):
                 for value in ('"now\nenable-debug-command yes\n"', '"a\\"b"',
@@ -426,9 +415,6 @@ def test_config_rewrite_writes_no_lines_of_others(directory):
         server.restart()
         got = server.client().config_get("enable-debug-command", "shutdown-on-sigterm")
         assert got == {"enable-debug-command": "no", "shutdown-on-sigterm": "nosave now"}
-        server.stop()
-    finally:
-        server.remove()
 
 
 def test_names_are_relative_to_the_data_directory(make_server):
