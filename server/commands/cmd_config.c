@@ -156,7 +156,7 @@ static bool allow_clients(const struct config *config, int64_t clients,
     return false;
 }
 
-static bool is_present(struct config *config, const struct change *change)
+static bool has_value(struct config *config, const struct change *change)
 {
     char *now = config_show(config, change->row);
     bool same = change->value.text == NULL
@@ -169,7 +169,7 @@ static bool is_present(struct config *config, const struct change *change)
 static bool is_kept(struct config *config, const struct change *change,
                     char error[DIRECTIVE_ERROR_MAX])
 {
-    bool same = is_present(config, change);
+    bool same = has_value(config, change);
     if (!same)
         snprintf(error, DIRECTIVE_ERROR_MAX, "can't set immutable config");
     return same;
@@ -311,7 +311,7 @@ static bool try_overflow(struct call *call, const struct change *changes, size_t
 /* As at the start, once for each directive; tools that set all of them again change nothing. */
 static void warn_if_ignored(struct server *server, const struct change *change)
 {
-    if (is_present(&server->config, change))
+    if (has_value(&server->config, change))
         return;
     const char *text = config_note_ignored(&server->config, change->row);
     if (text != NULL && text[0] != '\0')

@@ -346,7 +346,7 @@ static bool obey_option(struct reader *reader, int argc, char *const argv[])
     return obey_words(reader, &option);
 }
 
-/* Everybody on the machine can read the command line. */
+/* Any user of the machine can read the command line. */
 static void hide_secret(int argc, char *const argv[])
 {
     static const char spaces[] = " \t\r\n\v\f";

@@ -7,8 +7,8 @@
  * 2. The Unix socket has its final mode from the moment it is reachable: the umask sets it.
  * 3. Every socket listens from the moment it is kept: what is taken is known before recovery, and
  *    clients that connect during that wait in the backlog.
- * 4. The Unix socket's name is taken from nobody: neither from a server that listens there, nor, at
- *    the end, from one that has taken it since.
+ * 4. The Unix socket's name is not taken from another server: neither from one that listens there,
+ *    nor, at the end, from one that has taken it since.
  * 5. port and addresses are those of the TCP sockets; or those last bound, if binding them again
  *    has failed and there are none.
  */
@@ -213,8 +213,8 @@ static bool bind_tcp(struct listener *listener, int port, const char *addresses)
     return is_bound;
 }
 
-/* A name that nobody listens at was left over by a server that was killed: it is removed. False:
- * the name is another file's, or another server's; errno tells. */
+/* A socket without a listener was left over by a server that was killed: it is removed. False: the
+ * name is that of another file, or of a socket in use; see errno. */
 static bool free_unix_name(const struct sockaddr_un *address)
 {
     struct stat status;

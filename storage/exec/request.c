@@ -418,7 +418,7 @@ enum store_result store_execute(struct store_worker *worker, struct store_reques
     enum store_result result = queued ? STORE_WAIT : attempt(txn);
     if (result == STORE_WAIT) {
         if (!queued && !hold_place(txn)) {
-            key_locks_hold_none(txn); /* nobody may take what it has reserved */
+            key_locks_hold_none(txn); /* else a flush would free what it has reserved */
             txn->failure = STORE_NO_MEMORY;
         } else if (queued && request->may_prefetch && txn->hold == HOLDS_KEYS) {
             prefetch_run_begin(txn);
