@@ -152,11 +152,13 @@ class Server:
         self.start_s = time.monotonic() - start
 
     @classmethod
-    def vellum(cls, place, directory=None, core=None, **settings):
-        command = [place.program("vellum-server")]
+    def vellum(cls, place, directory=None, core=None, build=None, **settings):
+        """Of another build, if given: the one before."""
+        name = "before" if build else "vellum"
+        command = [os.path.join(build, "bin/vellum-server") if build else place.program("vellum-server")]
         for key, value in settings.items():
             command += ["--" + key.replace("_", "-"), str(value)]
-        return cls(place, "vellum", command, directory or place.fresh("vellum"), core)
+        return cls(place, name, command, directory or place.fresh(name), core)
 
     @classmethod
     def redis(cls, place, core=None):
@@ -315,17 +317,21 @@ PAIR_HEAD = ["", "", "K ops/s", "(min-max)", "p50 us", "p99 us", "p99.9 us", "CP
 
 
 def pair_rows(what, measured):
-    """Rows for a table with PAIR_HEAD: the first server's with its ratios to the second's, and the
-    second's."""
+    """Rows for a table with PAIR_HEAD: the first server's with its ratios to the second's, then the
+    others', from the third on with the ratios of the first to them."""
     middle = {server: medians(rounds) for server, rounds in measured.items()}
-    first, second = middle
+    first, second, *more = middle
     rows = []
     for server, m in middle.items():
         row = [what, server.name, f"{m['rate'] / 1e3:.1f}", spread(measured[server], "rate")]
         row += [f"{m[name]:.0f}" for name in ("p50_us", "p99_us", "p999_us")]
         rows.append(row + [f"{m['cpu_us']:.2f}"])
-    rows[0] += [f"{middle[first][name] / middle[second][name]:.2f}" for name in ("rate", "cpu_us")]
-    rows[1] += ["", ""]
+
+    def ratios(other):
+        return [f"{middle[first][name] / middle[other][name]:.2f}" for name in ("rate", "cpu_us")]
+
+    for row, ratio in zip(rows, [ratios(second), ["", ""], *map(ratios, more)]):
+        row += ratio
     return rows
 
 

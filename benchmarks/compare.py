@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Our server beside stock Redis: rates, latencies, CPU and memory per key, SET under everysec and
 always. Each server has one core, the load generator (bench-load) the other; they take turns.
+--beside DIR: the server of another build tree too, as `before`.
 """
 
 import sys
@@ -30,7 +31,7 @@ def steady(server, opt):
 
 
 def compare(servers, what, reads, pipeline, opt):
-    """Rows for the table: ours, then Redis."""
+    """Rows for the table: ours, then Redis, then the other build."""
     what = f"{what}, pipeline {pipeline}"
     progress(what)
     measured = in_turn(servers, opt.rounds, lambda server: server.load(
@@ -45,13 +46,16 @@ def compare(servers, what, reads, pipeline, opt):
 def measure_speed(place, opt):
     servers = [Server.vellum(place, core=SERVER_CORE, maxmemory=opt.maxmemory),
                Server.redis(place, core=SERVER_CORE)]
+    if opt.beside:
+        servers.append(Server.vellum(place, core=SERVER_CORE, build=opt.beside,
+                                     maxmemory=opt.maxmemory))
     rows = []
     for server in servers:
         progress(f"preloading {server.name}")
         server.load("--fill", "--keys", opt.keys, "--value", 100, "--pipeline", 16, core=LOAD_CORE)
     for pipeline in (1, 16, 64):
         rows += compare(servers, "GET", 100, pipeline, opt)
-    seen = steady(servers[0], opt)
+    seen = [steady(server, opt) for server in servers if server.name != "redis"]
     for pipeline in (1, 16, 64):
         rows += compare(servers, "SET everysec", 0, pipeline, opt)
     for server in servers:
@@ -61,7 +65,7 @@ def measure_speed(place, opt):
     info = servers[0].info()
     print_table(f"{opt.keys} keys of 16 B, values of 100 B, {opt.connections} connections; medians "
                 f"of {opt.rounds} rounds of {opt.seconds:g} s in turn; one core each", PAIR_HEAD, rows)
-    print(f"Before the SETs: {seen}. After: {info['checkpoints']} checkpoints, "
+    print(f"Before the SETs: {'; '.join(seen)}. After: {info['checkpoints']} checkpoints, "
           f"{int(info['dirty_bytes']) / MB:.0f} MB dirty, {info['throttled_commits']} commits "
           f"had waited. CPU: all threads of the server, user and system.")
     for server in servers:
@@ -100,7 +104,7 @@ def measure_memory(place, opt):
 
 def main():
     opt = options(__doc__, keys=1000000, connections=50, rounds=3, seconds=3.0,
-                  maxmemory="512mb", memory_maxmemory="1gb", steady_limit=60)
+                  maxmemory="512mb", memory_maxmemory="1gb", steady_limit=60, beside="")
     with Place(opt.build) as place:
         measure_speed(place, opt)
         measure_memory(place, opt)

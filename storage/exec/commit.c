@@ -497,27 +497,33 @@ static void free_replaced(struct store_txn *txn, uint64_t commit)
     extent_free_patched(txn, commit);
 }
 
-/* Writes the operations at `at`, one after the other; returns their end. *dead: how many keys were
- * flushed. */
+/* The operation that changes the databases. *dead: how many keys were flushed. */
+static char *put_and_apply_databases(struct store_txn *txn, char *at, uint64_t commit_number,
+                                     uint64_t *dead)
+{
+    struct store *store = txn->store;
+    if (change_is_observed(store))
+        change_report_databases(txn, commit_number);
+    *dead = databases_change(txn, commit_number);
+    at = commit_add_operation(at, FORMAT_DATABASES, 0, 0, 0, sizeof store->databases);
+    memcpy(at, &store->databases, sizeof store->databases);
+    return at + commit_padded(sizeof store->databases);
+}
+
+/* Writes the operations at `at`, one after the other; returns their end. The doomed writes come
+ * before the change of the databases. One loop, so that put_and_apply() is inlined. */
 static char *put_and_apply_all(struct store_txn *txn, char *at, uint64_t commit_number,
                                uint64_t *dead)
 {
-    struct store *store = txn->store;
-    uint32_t doomed = 0;
+    uint32_t doomed = changes_databases(txn) ? txn->arrangement.doomed : UINT32_MAX;
     *dead = 0;
-    if (changes_databases(txn)) {
-        for (; doomed < txn->arrangement.doomed; doomed++)
-            at = put_and_apply(txn, &txn->writes[doomed], at, commit_number);
-        if (change_is_observed(store))
-            change_report_databases(txn, commit_number);
-        *dead = databases_change(txn, commit_number);
-        at = commit_add_operation(at, FORMAT_DATABASES, 0, 0, 0, sizeof store->databases);
-        memcpy(at, &store->databases, sizeof store->databases);
-        at += commit_padded(sizeof store->databases);
-    }
-    for (uint32_t i = doomed; i < txn->write_count; i++)
+    for (uint32_t i = 0;; i++) {
+        if (i == doomed)
+            at = put_and_apply_databases(txn, at, commit_number, dead);
+        if (i == txn->write_count)
+            return tree_put_and_apply(txn, at, commit_number);
         at = put_and_apply(txn, &txn->writes[i], at, commit_number);
-    return tree_put_and_apply(txn, at, commit_number);
+    }
 }
 
 /* Reserves room for the record, and for a long record if it is too long for the journal. */
