@@ -119,8 +119,10 @@ static int blank_rest(struct store *store, struct page_file *file, uint64_t begi
     return error;
 }
 
-/* `later`: if it cannot grow, there may be room all the same in the next round. */
-static void grow(struct store *store, struct page_file *file, bool later)
+enum growing { GREW, CANNOT_GROW, GROWING_FAILED };
+
+/* CANNOT_GROW: for lack of room; *lack says why, 0: maxstore. */
+static enum growing grow(struct store *store, struct page_file *file, int *lack)
 {
     uint32_t count = growth(store, file);
     uint64_t before = store->disk->ops->size(file->file) / SEGMENT_BYTES * SEGMENT_BYTES;
@@ -131,7 +133,7 @@ static void grow(struct store *store, struct page_file *file, bool later)
         error = store->disk->ops->extend(file->file, before + (uint64_t)count * SEGMENT_BYTES);
     if (error && !is_lack_of_room(error)) { /* the flush covers earlier writes, too */
         env_fail(&store->env, "extending a file", error);
-        return;
+        return GROWING_FAILED;
     }
     uint64_t after = store->disk->ops->size(file->file) / SEGMENT_BYTES * SEGMENT_BYTES;
     pthread_mutex_lock(&file->lock);
@@ -143,32 +145,41 @@ static void grow(struct store *store, struct page_file *file, bool later)
         page_file_grown(file);
     pthread_mutex_unlock(&file->lock);
     atomic_fetch_add(&store->store_bytes, after - before);
-    if (error && after == before && later)
-        return;
-    if (error && after == before &&
-        (count > 0 || growth(store, file) == 0)) /* under the current maxstore */
-        note_full(store, count ? error : 0);
-    else
-        note_room(store);
+    *lack = count ? error : 0;
+    bool is_stuck = error && after == before && (count > 0 || growth(store, file) == 0);
+    return is_stuck ? CANNOT_GROW : GREW; /* or maxstore was raised meanwhile */
 }
 
-/* Reuses segments that another class has emptied before extending the file. */
+static bool reclaim(struct store *store, struct page_file *file, bool only_spare, bool *later)
+{
+    if (reclaim_segments(store, file, only_spare, later) == 0)
+        return false;
+    pthread_mutex_lock(&file->lock);
+    page_file_grown(file);
+    pthread_mutex_unlock(&file->lock);
+    return true;
+}
+
+/* Reuses segments that other classes have emptied and can spare before it extends the file; if it
+ * cannot be extended, all that are empty. */
 static void find_room(struct store *store, struct page_file *file)
 {
+    bool spares_later, others_later = false;
+    int lack;
     if (atomic_load(&store->full)) { /* the refused requesters no longer need their free segments */
         pthread_mutex_lock(&file->lock);
         page_file_forget_asked(file);
         pthread_mutex_unlock(&file->lock);
     }
-    bool later;
-    if (reclaim_segments(store, file, &later) == 0) {
-        grow(store, file, later);
-        return;
-    }
-    pthread_mutex_lock(&file->lock);
-    page_file_grown(file);
-    pthread_mutex_unlock(&file->lock);
-    note_room(store);
+    enum growing growing = GREW;
+    if (!reclaim(store, file, true, &spares_later))
+        growing = grow(store, file, &lack);
+    if (growing == CANNOT_GROW && reclaim(store, file, false, &others_later))
+        growing = GREW;
+    if (growing == GREW)
+        note_room(store);
+    else if (growing == CANNOT_GROW && !spares_later && !others_later)
+        note_full(store, lack);
 }
 
 /* ---- what cannot wait ---- */

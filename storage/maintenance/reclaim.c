@@ -43,14 +43,23 @@ static bool is_in_use(const struct page_file *file, uint32_t segment)
     return false;
 }
 
-static uint32_t find_empty(const struct page_file *file, uint32_t segments[AT_ONCE])
+static uint32_t find_empty(const struct page_file *file, bool only_spare,
+                           uint32_t segments[AT_ONCE])
 {
+    uint64_t taken[PAGE_FILE_CLASS_MAX] = {0}; /* slots of each class */
     uint32_t count = 0;
     assert(lock_is_held(&file->lock));
-    for (uint32_t i = 0; i < file->segment_assigned && count < AT_ONCE; i++)
-        if (page_file_segment_is_free(file, i) &&
-            !page_file_was_asked(file, file->segment_class[i]) && !is_in_use(file, i))
-            segments[count++] = i;
+    for (uint32_t i = 0; i < file->segment_assigned && count < AT_ONCE; i++) {
+        uint32_t size_class = file->segment_class[i];
+        if (!page_file_segment_is_free(file, i) || page_file_was_asked(file, size_class) ||
+            is_in_use(file, i))
+            continue;
+        uint64_t left = file->classes[size_class].free_count - taken[size_class];
+        if (only_spare && left == file->segment_free[i])
+            continue;
+        taken[size_class] += file->segment_free[i];
+        segments[count++] = i;
+    }
     return count;
 }
 
@@ -72,11 +81,11 @@ static bool journal_them(struct store *store, const struct page_file *file,
     return true;
 }
 
-static uint32_t detach(struct store *store, struct page_file *file, uint32_t segments[AT_ONCE],
-                       uint64_t *commit, bool *later)
+static uint32_t detach(struct store *store, struct page_file *file, bool only_spare,
+                       uint32_t segments[AT_ONCE], uint64_t *commit, bool *later)
 {
     pthread_mutex_lock(&file->lock);
-    uint32_t count = find_empty(file, segments);
+    uint32_t count = find_empty(file, only_spare, segments);
     *later = count > 0 && !journal_them(store, file, segments, count, commit);
     if (*later)
         count = 0;
@@ -104,13 +113,13 @@ static int write_zeros(struct store *store, struct page_file *file, const uint32
     return error ? error : disk_flush(store->maintenance_queue, file->file);
 }
 
-uint32_t reclaim_segments(struct store *store, struct page_file *file, bool *later)
+uint32_t reclaim_segments(struct store *store, struct page_file *file, bool only_spare, bool *later)
 {
     uint32_t segments[AT_ONCE];
     uint64_t commit;
     char *zeros = disk_alloc(SEGMENT_BYTES);
     *later = !zeros;
-    uint32_t count = zeros ? detach(store, file, segments, &commit, later) : 0;
+    uint32_t count = zeros ? detach(store, file, only_spare, segments, &commit, later) : 0;
     if (count > 0 && !writeback_sync(store, commit))
         count = 0;
     assert(count == 0 || commit <= journal_durable(&store->journal));

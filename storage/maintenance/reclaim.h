@@ -7,8 +7,10 @@
 #include "storage/txn/engine.h"
 
 /* For the maintenance thread: makes empty segments of this page file blank, so that any class
- * may take them. Returns how many. *later: there may be some, but journal or memory has no room
- * now. */
-uint32_t reclaim_segments(struct store *store, struct page_file *file, bool *later);
+ * may take them. Returns how many. only_spare: each class keeps room for its next items, so that a
+ * class whose items come and go does not ask for the same segment again and again. *later: there
+ * may be some, but journal or memory has no room now. */
+uint32_t reclaim_segments(struct store *store, struct page_file *file, bool only_spare,
+                          bool *later);
 
 #endif

@@ -257,7 +257,16 @@ fault("segment-with-items-taken", "storage/cache/page_file.c",
       by=[SPACE])
 fault("segment-in-use-taken", "storage/maintenance/reclaim.c",
       "a segment is taken while somebody reads a page of it",
-      ("!is_in_use(file, i))", "!(false && is_in_use(file, i)))"),
+      ("is_in_use(file, i))", "(false && is_in_use(file, i)))"),
+      by=[SPACE])
+
+fault("last-room-of-a-class-taken", "storage/maintenance/reclaim.c",
+      "a class whose items come and go loses its only segment each time",
+      ("if (only_spare && left", "if (false && only_spare && left"),
+      by=[SPACE])
+fault("empty-segments-kept-on-a-full-disk", "storage/maintenance/maintenance.c",
+      "a file that cannot grow leaves empty segments to classes that do not need them",
+      ("if (growing == CANNOT_GROW && reclaim(", "if (false && reclaim("),
       by=[SPACE])
 
 # ---- recovery ----
