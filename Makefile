@@ -187,6 +187,9 @@ SERVER_SRC := \
 	server/types/hash.c \
 	server/types/hyperloglog.c \
 	server/types/list.c \
+	server/types/stream.c \
+	server/types/stream_group.c \
+	server/types/stream_id.c \
 	server/types/member_tree.c \
 	server/types/members.c \
 	server/types/members_order.c \
@@ -251,6 +254,8 @@ SERVER_SRC := \
 	server/commands/cmd_set_random.c \
 	server/commands/cmd_slowlog.c \
 	server/commands/cmd_sort.c \
+	server/commands/cmd_stream.c \
+	server/commands/cmd_stream_read.c \
 	server/commands/cmd_string.c \
 	server/commands/cmd_string_number.c \
 	server/commands/cmd_zset.c \

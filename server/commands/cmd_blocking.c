@@ -194,20 +194,6 @@ enum store_result cmd_bzmpop(struct call *call)
 
 /* ---- WAIT and WAITAOF: there are no replicas that could acknowledge anything ---- */
 
-static bool read_milliseconds(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
-{
-    const char *error = NULL;
-    if (!resp_read_int64(arg.data, arg.len, timeout_ms))
-        error = "ERR timeout is not an integer or out of range";
-    else if (*timeout_ms < 0)
-        error = "ERR timeout is negative";
-    else if (*timeout_ms > INT64_MAX - call->now_ms)
-        error = "ERR timeout is out of range";
-    if (error != NULL)
-        resp_error(call->reply, error);
-    return error == NULL;
-}
-
 static void answer_acknowledged(struct call *call)
 {
     resp_array(call->reply, 2);
@@ -222,7 +208,7 @@ enum store_result cmd_waitaof(struct call *call)
     uint64_t written = call_written(call);
     if (!call_int64_between(call, call->argv[1], 0, 1, &local) ||
         !call_count(call, call->argv[2], &replicas) ||
-        !read_milliseconds(call, call->argv[3], &timeout_ms))
+        !call_milliseconds(call, call->argv[3], &timeout_ms))
         return STORE_OK;
     bool is_durable = written <= store_durable(call->server->store);
     if (replicas == 0 && (local == 0 || is_durable)) {
@@ -237,7 +223,7 @@ enum store_result cmd_wait(struct call *call)
 {
     int64_t replicas, timeout_ms;
     if (!call_int64(call, call->argv[1], &replicas) ||
-        !read_milliseconds(call, call->argv[2], &timeout_ms))
+        !call_milliseconds(call, call->argv[2], &timeout_ms))
         return STORE_OK;
     resp_integer(call->reply, 0);
     return replicas <= 0 ? STORE_OK : call_block(call, NULL, 0, TYPE_STRING, timeout_ms);

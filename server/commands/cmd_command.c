@@ -91,6 +91,7 @@ static const struct {
     {"@string", 0},
     {"@bitmap", 0},
     {"@hyperloglog", 0},
+    {"@stream", 0},
     {"@pubsub", CMD_PUBSUB},
     {"@admin", CMD_ADMIN},
     {"@fast", CMD_FAST},
@@ -128,11 +129,11 @@ static void reply_categories(struct resp_writer *reply, const struct command *co
 /* ---- key specifications ---- */
 
 /* One key specification, for one part of key_flags. `last` is as in the table. If count_at, the
- * argument with the number of keys, is set, the other numbers are ignored; they are also ignored if
- * the keys are unknown. */
+ * argument with the number of keys, or streams_at is set, the other numbers are ignored; they are
+ * also ignored if the keys are unknown. */
 struct key_spec {
     char flags[64];
-    int first, last, step, count_at;
+    int first, last, step, count_at, streams_at;
     bool is_unknown;
 };
 
@@ -154,6 +155,7 @@ static size_t list_key_specs(const struct command *command, struct key_spec spec
         spec->first = command->first_key + (int)count * command->key_step;
         spec->last = is_last ? command->last_key : spec->first;
         spec->count_at = is_last ? command->key_count_at : 0;
+        spec->streams_at = is_last ? command->streams_at : 0;
         at = is_last ? NULL : at + len + 1;
         count++;
     }
@@ -181,6 +183,46 @@ static void reply_unknown(struct resp_writer *reply, const char *what)
     resp_map(reply, 0);
 }
 
+static void reply_begin_search(struct resp_writer *reply, const struct key_spec *spec)
+{
+    bool is_word = spec->streams_at != 0;
+    resp_bulk_string(reply, "begin_search");
+    resp_map(reply, 2);
+    resp_bulk_string(reply, "type");
+    resp_bulk_string(reply, is_word ? "keyword" : "index");
+    resp_bulk_string(reply, "spec");
+    resp_map(reply, is_word ? 2 : 1);
+    if (is_word) {
+        resp_bulk_string(reply, "keyword");
+        resp_bulk_string(reply, "STREAMS");
+        resp_bulk_string(reply, "startfrom");
+        resp_integer(reply, spec->streams_at);
+        return;
+    }
+    resp_bulk_string(reply, "index");
+    resp_integer(reply, spec->count_at != 0 ? spec->count_at : spec->first);
+}
+
+static void reply_find_keys(struct resp_writer *reply, const struct key_spec *spec)
+{
+    static const char *const range[] = {"lastkey", "keystep", "limit"};
+    resp_bulk_string(reply, "find_keys");
+    resp_map(reply, 2);
+    resp_bulk_string(reply, "type");
+    resp_bulk_string(reply, spec->count_at != 0 ? "keynum" : "range");
+    resp_bulk_string(reply, "spec");
+    resp_map(reply, 3);
+    if (spec->count_at != 0)
+        reply_numbers(reply, (const char *[]){"keynumidx", "firstkey", "keystep"},
+                      (const int[]){0, 1, 1});
+    else if (spec->streams_at != 0) /* the first half */
+        reply_numbers(reply, range, (const int[]){-1, 1, 2});
+    else /* relative to the first key, unless counted from the end */
+        reply_numbers(
+            reply, range,
+            (const int[]){spec->last < 0 ? spec->last : spec->last - spec->first, spec->step, 0});
+}
+
 static void reply_spec(struct resp_writer *reply, const struct key_spec *spec)
 {
     resp_map(reply, 3);
@@ -191,27 +233,8 @@ static void reply_spec(struct resp_writer *reply, const struct key_spec *spec)
         reply_unknown(reply, "find_keys");
         return;
     }
-    resp_bulk_string(reply, "begin_search");
-    resp_map(reply, 2);
-    resp_bulk_string(reply, "type");
-    resp_bulk_string(reply, "index");
-    resp_bulk_string(reply, "spec");
-    resp_map(reply, 1);
-    resp_bulk_string(reply, "index");
-    resp_integer(reply, spec->count_at != 0 ? spec->count_at : spec->first);
-    resp_bulk_string(reply, "find_keys");
-    resp_map(reply, 2);
-    resp_bulk_string(reply, "type");
-    resp_bulk_string(reply, spec->count_at != 0 ? "keynum" : "range");
-    resp_bulk_string(reply, "spec");
-    resp_map(reply, 3);
-    if (spec->count_at != 0)
-        reply_numbers(reply, (const char *[]){"keynumidx", "firstkey", "keystep"},
-                      (const int[]){0, 1, 1});
-    else /* relative to the first key, unless counted from the end */
-        reply_numbers(
-            reply, (const char *[]){"lastkey", "keystep", "limit"},
-            (const int[]){spec->last < 0 ? spec->last : spec->last - spec->first, spec->step, 0});
+    reply_begin_search(reply, spec);
+    reply_find_keys(reply, spec);
 }
 
 static void reply_key_specs(struct resp_writer *reply, const struct command *command)
@@ -566,13 +589,13 @@ static void spec_range(const struct command *command, const struct key_spec *spe
         return;
     range[0] = (size_t)spec->first;
     range[1] = spec->last < 0 ? argc + (size_t)(spec->last + 1) : (size_t)spec->last + 1;
-    if (spec->count_at != 0)
+    if (spec->count_at != 0 || spec->streams_at != 0)
         command_counted_keys(command, argc, argv, &range[0], &range[1]);
 }
 
 static size_t spec_step(const struct key_spec *spec)
 {
-    size_t step = spec->count_at != 0 ? 1 : (size_t)spec->step;
+    size_t step = spec->count_at != 0 || spec->streams_at != 0 ? 1 : (size_t)spec->step;
     assert(step > 0); /* or the loops over the keys would not end */
     return step;
 }
@@ -607,7 +630,8 @@ static enum store_result reply_keys(struct call *call, bool with_flags)
         spec_range(command, &specs[i], call->argc - 2, call->argv + 2, ranges[i]);
         for (size_t at = ranges[i][0]; at < ranges[i][1]; at += spec_step(&specs[i]))
             count++;
-        bool is_empty = specs[i].count_at != 0 && ranges[i][0] == ranges[i][1];
+        bool is_counted = specs[i].count_at != 0 || specs[i].streams_at != 0;
+        bool is_empty = is_counted && ranges[i][0] == ranges[i][1];
         if (is_empty && (command->flags & CMD_KEYS_OPTIONAL) == 0) {
             resp_error(call->reply, "ERR Invalid arguments specified for command");
             return STORE_OK;

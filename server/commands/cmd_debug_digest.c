@@ -15,6 +15,7 @@
 #include "server/commands/cmd_debug.h"
 #include "server/types/member_tree.h"
 #include "server/types/packed.h"
+#include "server/types/stream.h"
 #include "server/types/string_walk.h"
 #include "server/core/server.h"
 
@@ -137,25 +138,37 @@ static enum store_result digest_packed(const struct store_item *item, struct dig
     return STORE_OK;
 }
 
+/* An element of a list; or an entry of a stream, with its ID. */
+static enum store_result digest_raw(struct call *call, struct store_cursor *cursor,
+                                    enum item_type type, struct digest *digest, int64_t *budget)
+{
+    struct store_entry entry;
+    char key[STORE_TREE_KEY_MAX];
+    enum store_result result = store_tree_get(cursor, &entry);
+    if (result != STORE_OK)
+        return result;
+    memcpy(key, entry.key, entry.key_len); /* the value may have to be read */
+    struct resp_slice name = {key, entry.key_len}, value = {entry.value.bytes, entry.value.length};
+    if (entry.value.large)
+        result = string_view(call, &entry.value, 0, value.len, &value.data);
+    if (result != STORE_OK)
+        return result;
+    if (type == TYPE_LIST)
+        add_element(digest, type, value, (struct resp_slice){"", 0});
+    else
+        add_element(digest, type, name, value);
+    *budget -= (int64_t)(value.len / DIGEST_ELEMENT);
+    return STORE_OK;
+}
+
 static enum store_result digest_entry(struct call *call, struct store_cursor *cursor,
                                       enum item_type type, struct digest *digest, int64_t *budget)
 {
     struct resp_slice value = {"", 0};
-    enum store_result result;
-    if (type == TYPE_LIST) {
-        struct store_entry entry;
-        result = store_tree_get(cursor, &entry);
-        const char *bytes = entry.value.bytes;
-        if (result == STORE_OK && entry.value.large)
-            result = string_view(call, &entry.value, 0, entry.value.length, &bytes);
-        if (result != STORE_OK)
-            return result;
-        add_element(digest, type, (struct resp_slice){bytes, entry.value.length}, value);
-        *budget -= (int64_t)(entry.value.length / DIGEST_ELEMENT);
-        return STORE_OK;
-    }
+    if (type == TYPE_LIST || type == TYPE_STREAM)
+        return digest_raw(call, cursor, type, digest, budget);
     struct member member;
-    result = member_read(call, cursor, &member);
+    enum store_result result = member_read(call, cursor, &member);
     if (result == STORE_OK)
         result = member_value(call, &member, &value);
     *budget -= (int64_t)(value.len / DIGEST_ELEMENT);
@@ -189,6 +202,24 @@ static enum store_result digest_tree(struct call *call, const struct store_key *
     return result == STORE_ABSENT ? STORE_OK : result;
 }
 
+/* What a stream has besides its entries. */
+static enum store_result digest_stream_head(struct call *call, const struct store_key *key,
+                                            const struct store_item *item, struct digest *digest)
+{
+    struct stream stream;
+    enum store_result result = stream_open(call, key, item, &stream);
+    if (result == STORE_OK)
+        result = stream_load_head(&stream);
+    if (result != STORE_OK)
+        return result;
+    const struct stream_head *head = &stream.head;
+    const uint64_t words[] = {head->last.ms, head->last.seq, head->max_deleted.ms,
+                              head->max_deleted.seq, head->added};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        absorb_word(digest, words[i]);
+    return STORE_OK;
+}
+
 /* For a value, and whether it will expire. */
 static enum store_result digest_value(struct call *call, const struct store_key *key,
                                       const struct store_item *item, struct value_walk *walk,
@@ -201,8 +232,12 @@ static enum store_result digest_value(struct call *call, const struct store_key 
             absorb_word(&walk->digest, item->length);
         walk->has_begun = true;
     }
-    if (item->trees > 0)
-        return digest_tree(call, key, item, walk, budget);
+    if (item->trees > 0) {
+        enum store_result result = digest_tree(call, key, item, walk, budget);
+        return result == STORE_OK && item_type(item) == TYPE_STREAM
+                   ? digest_stream_head(call, key, item, &walk->digest)
+                   : result;
+    }
     if (item->large)
         return digest_large(call, item, walk, budget);
     if (item_type(item) != TYPE_STRING)

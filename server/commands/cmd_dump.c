@@ -206,6 +206,10 @@ enum store_result cmd_dump(struct call *call)
         resp_null(call->reply);
         return STORE_OK;
     }
+    if (result == STORE_OK && item_type(&item) == TYPE_STREAM) {
+        resp_error(call->reply, "ERR DUMP of streams is not built yet");
+        return STORE_OK;
+    }
     struct collector *collector = result == STORE_OK ? collector_get(call) : NULL;
     if (collector == NULL)
         return result == STORE_OK ? STORE_NO_MEMORY : result;

@@ -294,6 +294,8 @@ const char *object_encoding(const struct store_item *item)
         return is_big ? "skiplist" : "listpack";
     case TYPE_HASH:
         return is_big ? "hashtable" : "listpack";
+    case TYPE_STREAM:
+        return "stream";
     }
     return "unknown";
 }

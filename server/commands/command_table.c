@@ -18,12 +18,17 @@
     "key [BY by-pattern'pattern'#1] " ARGUMENTS_LIMIT " [GET get-pattern'pattern'#1]... "          \
     "[order(ASC|DESC)] [sorting=ALPHA]"
 
+#define ARGUMENTS_TRIM                                                                             \
+    "trim(strategy(MAXLEN|MINID@6.2.0) [operator(equal==|approximately=~)] threshold "             \
+    "[LIMIT count@6.2.0])"
+
 const struct command command_table[] = {
 #include "server/commands/strings.def"
 #include "server/commands/hashes.def"
 #include "server/commands/sets.def"
 #include "server/commands/lists.def"
 #include "server/commands/zsets.def"
+#include "server/commands/streams.def"
 #include "server/commands/keys.def"
 #include "server/commands/connections.def"
 #include "server/commands/server.def"

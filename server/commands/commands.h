@@ -244,6 +244,16 @@ command_fn cmd_zscore;
 command_fn cmd_zunion;
 command_fn cmd_zunionstore;
 
+/* ---- streams ---- */
+command_fn cmd_xadd;
+command_fn cmd_xdel;
+command_fn cmd_xlen;
+command_fn cmd_xrange;
+command_fn cmd_xread;
+command_fn cmd_xrevrange;
+command_fn cmd_xsetid;
+command_fn cmd_xtrim;
+
 /* ---- keys of any type, whole databases ---- */
 command_fn cmd_del;
 command_fn cmd_unlink;

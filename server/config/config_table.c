@@ -269,6 +269,7 @@ const struct directive directive_table[] = {
     [CONFIG_SET_MAX_INTSET_ENTRIES] = INT("set-max-intset-entries", 0, INT64_MAX, "512"),
     [CONFIG_SET_MAX_LISTPACK_ENTRIES] = INT("set-max-listpack-entries", 0, INT64_MAX, "128"),
     [CONFIG_SET_MAX_LISTPACK_VALUE] = MEMORY("set-max-listpack-value", 0, INT64_MAX, "64"),
+    [CONFIG_STREAM_NODE_MAX_ENTRIES] = INT("stream-node-max-entries", 0, INT64_MAX, "100"),
     [CONFIG_ZSET_MAX_LISTPACK_ENTRIES] =
         INT("zset-max-listpack-entries", 0, INT64_MAX, "128", .alias = "zset-max-ziplist-entries"),
     [CONFIG_ZSET_MAX_LISTPACK_VALUE] =
@@ -390,7 +391,6 @@ const struct directive directive_table[] = {
     /* ---- data types and scripts ---- */
     INT("list-compress-depth", 0, INT_MAX, "0", TYPES),
     MEMORY("stream-node-max-bytes", 0, INT64_MAX, "4096", TYPES),
-    INT("stream-node-max-entries", 0, INT64_MAX, "100", TYPES),
     ENUM("sanitize-dump-payload", sanitize_names, "no", TYPES),
     TEXT("locale-collate", "", TYPES),
 

@@ -12,11 +12,9 @@
 const char *call_type_name(uint8_t type)
 {
     type &= ITEM_TYPE_MASK;
-    static const char *const names[] = {[TYPE_STRING] = "string",
-                                        [TYPE_LIST] = "list",
-                                        [TYPE_SET] = "set",
-                                        [TYPE_ZSET] = "zset",
-                                        [TYPE_HASH] = "hash"};
+    static const char *const names[] = {
+        [TYPE_STRING] = "string", [TYPE_LIST] = "list", [TYPE_SET] = "set",
+        [TYPE_ZSET] = "zset",     [TYPE_HASH] = "hash", [TYPE_STREAM] = "stream"};
     return type < sizeof(names) / sizeof(names[0]) ? names[type] : "unknown";
 }
 
@@ -105,6 +103,20 @@ bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
     return true;
 }
 
+bool call_milliseconds(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
+{
+    const char *error = NULL;
+    if (!resp_read_int64(arg.data, arg.len, timeout_ms))
+        error = "ERR timeout is not an integer or out of range";
+    else if (*timeout_ms < 0)
+        error = "ERR timeout is negative";
+    else if (*timeout_ms > INT64_MAX - call->now_ms)
+        error = "ERR timeout is out of range";
+    if (error != NULL)
+        resp_error(call->reply, error);
+    return error == NULL;
+}
+
 bool call_syntax_error(struct call *call)
 {
     resp_error(call->reply, "ERR syntax error");
@@ -129,12 +141,34 @@ bool call_same_name(const struct store_key *a, const struct store_key *b)
     return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
+/* The keys after STREAMS, in the arguments of XREAD or XREADGROUP. */
+static void stream_keys(size_t from, size_t argc, const struct resp_slice *argv, size_t *begin,
+                        size_t *end)
+{
+    for (size_t i = from; i < argc; i++) {
+        if (slice_is(argv[i], "streams")) {
+            size_t left = argc - i - 1;
+            *begin = i + 1;
+            *end = left % 2 == 0 ? *begin + left / 2 : *begin;
+            return;
+        }
+        if (slice_is(argv[i], "block") || slice_is(argv[i], "count"))
+            i++;
+        else if (slice_is(argv[i], "group"))
+            i += 2;
+        else if (!slice_is(argv[i], "noack"))
+            return;
+    }
+}
+
 void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
                           size_t *begin, size_t *end)
 {
     size_t at = (size_t)command->key_count_at;
     int64_t count;
     *begin = *end = 0;
+    if (command->streams_at != 0)
+        stream_keys((size_t)command->streams_at, argc, argv, begin, end);
     if (at == 0 || at >= argc || !resp_read_int64(argv[at].data, argv[at].len, &count) ||
         count <= 0 || (uint64_t)count > argc - at - 1)
         return;
@@ -216,7 +250,7 @@ static void name_key(const struct store *store, const struct store_key *known, u
 
 size_t call_most_keys(const struct command *command, size_t argc)
 {
-    bool any = command->last_key < 0 || command->key_count_at != 0;
+    bool any = command->last_key < 0 || command->key_count_at != 0 || command->streams_at != 0;
     size_t most = any || (size_t)command->last_key > argc ? argc : (size_t)command->last_key;
     return most + 1; /* of a STORE option, or in another database */
 }

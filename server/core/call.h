@@ -7,8 +7,8 @@
 
 #include "server/core/command.h"
 
-/* The arguments [*begin, *end) that are the keys counted by key_count_at; none if the command will
- * not accept the count. */
+/* The arguments [*begin, *end) that are the keys counted by key_count_at, or follow STREAMS; none
+ * if the command will not accept the count. */
 void command_counted_keys(const struct command *command, size_t argc, const struct resp_slice *argv,
                           size_t *begin, size_t *end);
 
@@ -63,8 +63,9 @@ bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* no
 bool call_syntax_error(struct call *call);                                 /* always false */
 bool call_wrong_type(struct call *call);                                   /* always false */
 
-/* Seconds, with fractions. */
+/* Timeouts: seconds, with fractions; and whole milliseconds. */
 bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
+bool call_milliseconds(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
 
 /* Whether look-ups count as accesses of the keys, for eviction. */
 bool call_counts_access(const struct call *call);

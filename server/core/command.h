@@ -28,7 +28,14 @@ struct nested_calls;
 struct upload;
 
 /* Item types as kept in the engine; part of the data format: never renumber. */
-enum item_type { TYPE_STRING = 0, TYPE_LIST = 1, TYPE_SET = 2, TYPE_ZSET = 3, TYPE_HASH = 4 };
+enum item_type {
+    TYPE_STRING = 0,
+    TYPE_LIST = 1,
+    TYPE_SET = 2,
+    TYPE_ZSET = 3,
+    TYPE_HASH = 4,
+    TYPE_STREAM = 5
+};
 
 /*
  * Besides the type, the byte has flags for the encoding in which Redis would keep the value, for
@@ -197,6 +204,8 @@ struct command {
     int key_count_at;    /* index of the argument that is the number of the keys after it, besides
                             those at first_key to last_key (and with the last part of key_flags); 0:
                             none */
+    int streams_at;      /* index from which the option STREAMS is sought: the first half of the
+                            arguments after it are keys; 0: none */
     declare_fn *declare; /* NULL: the positions above name all keys */
     int value_at;        /* index of the argument that, if long, is uploaded while it arrives: see
                             upload.h; 0: none */
@@ -252,7 +261,7 @@ static inline bool command_arity_ok(const struct command *command, size_t argc)
 
 static inline bool command_has_keys(const struct command *command)
 {
-    return command->first_key != 0 || command->key_count_at != 0;
+    return command->first_key != 0 || command->key_count_at != 0 || command->streams_at != 0;
 }
 
 /* For a subcommand that rejects its arguments by itself: "-ERR unknown subcommand or wrong number

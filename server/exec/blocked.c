@@ -3,7 +3,9 @@
  * 1. A waiter enters its queues within its run function, under the locks of its keys' partitions. A
  *    change that the run has not seen is therefore a later commit, and the observer reports it.
  * 2. `ready` of a queue has a bit for each type the key's value may have, as long as some waiter of
- *    the queue has not yet seen the last change of the key.
+ *    the queue has not yet seen the last change of the key. Elements are for the first waiter that
+ *    takes them; what one does not take, none of its type does. The entries of a stream are for all
+ *    waiters: each sees each change once (`changed`, `seen`).
  * 3. A key is `handed` to at most one waiter, by the transaction that makes it ready: that
  *    transaction hands the waiter its key lock, or reserves the key for it if the same commit
  *    already handed it another key. No other request can therefore take the key in between. While a
@@ -48,6 +50,7 @@
 struct place {
     struct waiter *waiter;
     struct queue *queue;
+    uint64_t seen; /* the last change of the key that it has seen; for streams only */
     TAILQ_ENTRY(place) link;
 };
 
@@ -56,6 +59,7 @@ struct queue {
     TAILQ_HEAD(places, place) places;
     struct store_key key;
     uint32_t ready;        /* bit per type, see invariant 2 */
+    uint64_t changed;      /* the commit that changed the key last, since there is a queue */
     struct waiter *handed; /* the waiter that was handed the key; or NULL */
     char bytes[];
 };
@@ -76,7 +80,9 @@ struct waiter {
     struct event *timer;
     void (*answer)(struct call *call); /* writes the reply at the end; NULL: the run did */
     uint64_t commit;                   /* the wait ends when it is durable; 0: not awaited */
-    LIST_ENTRY(waiter) of_awaiting;    /* worker->awaiting, if commit is not 0 */
+    void *kept;                        /* by call_block_keeping, for later runs; or NULL */
+    size_t kept_len;
+    LIST_ENTRY(waiter) of_awaiting; /* worker->awaiting, if commit is not 0 */
     uint32_t place_count;
     struct place places[];
 };
@@ -207,7 +213,21 @@ static void queue_check(const struct queue *queue)
     assert(is_there);
 }
 
-/* Hands the key to the first waiter whose type is ready. Under the lock of the key's partition. */
+static bool is_for_all(const struct waiter *waiter)
+{
+    return waiter->type == TYPE_STREAM;
+}
+
+/* Whether the key has something that this waiter has not seen. */
+static bool may_take(const struct queue *queue, const struct place *place)
+{
+    const struct waiter *waiter = place->waiter;
+    return (queue->ready >> waiter->type & 1) != 0 &&
+           !(is_for_all(waiter) && place->seen == queue->changed);
+}
+
+/* Hands the key to the first waiter that may take something. Under the lock of the key's
+ * partition. */
 static void hand_on(struct queue *queue, struct store_worker *from, uint64_t turn)
 {
     if (storage_checks_enabled())
@@ -219,7 +239,7 @@ static void hand_on(struct queue *queue, struct store_worker *from, uint64_t tur
         if (queue->handed != NULL)
             return;
         struct waiter *waiter = at->waiter;
-        if ((queue->ready >> waiter->type & 1) == 0)
+        if (!may_take(queue, at))
             continue;
         if (stop_waiting(waiter, HANDED_OFF)) {
             atomic_store(&waiter->turn, turn);
@@ -294,6 +314,7 @@ static void note_key(struct blocked *blocked, const struct store_change *change)
     struct queue *queue = find_queue(shard, change->key);
     if (queue != NULL) {
         queue->ready = change->fresh == NULL ? 0 : 1u << item_type(change->fresh);
+        queue->changed = change->commit;
         hand_on(queue, change->worker, change->commit);
     }
     pthread_mutex_unlock(&shard->lock);
@@ -304,6 +325,7 @@ static void note_swapped(struct queue *queue, const struct store_change *change)
     if ((change->dbs >> queue->key.db & 1) == 0)
         return;
     queue->ready = UINT32_MAX;
+    queue->changed = change->commit;
     hand_on(queue, change->worker, change->commit);
 }
 
@@ -397,7 +419,7 @@ enum store_result blocked_prepare(struct request *request)
 
 uint64_t blocked_memory(const struct waiter *waiter)
 {
-    uint64_t bytes = sizeof *waiter;
+    uint64_t bytes = sizeof *waiter + waiter->kept_len;
     for (uint32_t i = 0; i < waiter->place_count; i++)
         bytes += sizeof *waiter->places + QUEUE_MEMORY + waiter->places[i].queue->key.len;
     return bytes;
@@ -436,12 +458,15 @@ static struct waiter *make_waiter(struct request *request, enum item_type type,
     return waiter;
 }
 
-/* A key on which this waiter found nothing has nothing for the other waiters either. */
+/* A key on which this waiter found no element has none for the other waiters either. */
 static void note_look(struct blocked *blocked, struct place *place)
 {
     struct shard *shard = shard_of(blocked, &place->queue->key);
     pthread_mutex_lock(&shard->lock);
-    place->queue->ready &= ~(1u << place->waiter->type);
+    if (is_for_all(place->waiter))
+        place->seen = place->queue->changed;
+    else
+        place->queue->ready &= ~(1u << place->waiter->type);
     pthread_mutex_unlock(&shard->lock);
 }
 
@@ -468,6 +493,28 @@ enum store_result call_block(struct call *call, const struct store_key *keys, ui
     waiter->blocks = true;
     atomic_store(&waiter->state, WAITS);
     return STORE_OK;
+}
+
+enum store_result call_block_keeping(struct call *call, uint32_t count, enum item_type type,
+                                     int64_t timeout_ms, const void *bytes, size_t len)
+{
+    enum store_result result = call_block(call, call->keys, count, type, timeout_ms);
+    if (result != STORE_OK || call->outer != NULL)
+        return result;
+    struct waiter *waiter = request_of_call(call)->waiter;
+    if (waiter->kept != NULL)
+        return STORE_OK;
+    waiter->kept = malloc(len);
+    if (waiter->kept == NULL)
+        return STORE_NO_MEMORY;
+    memcpy(waiter->kept, bytes, len);
+    waiter->kept_len = len;
+    return STORE_OK;
+}
+
+const void *call_kept(struct call *call)
+{
+    return call_has_waited(call) ? request_of_call(call)->waiter->kept : NULL;
 }
 
 bool call_has_waited(struct call *call)
@@ -565,6 +612,7 @@ static void drop(struct waiter *waiter)
     if (waiter->is_counted)
         atomic_fetch_sub(&blocked->client_count, 1);
     request->waiter = request->conn->waiter = NULL;
+    free(waiter->kept);
     free(waiter);
 }
 

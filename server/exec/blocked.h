@@ -82,6 +82,13 @@ STORE_MUST_CHECK enum store_result call_block(struct call *call, const struct st
                                               int64_t timeout_ms);
 bool call_has_waited(struct call *call);
 
+/* call_block for the first `count` of the call's keys. A copy of these bytes is kept for the later
+ * runs: call_kept, which is NULL in a first run. The bytes of the first call are kept. */
+STORE_MUST_CHECK enum store_result call_block_keeping(struct call *call, uint32_t count,
+                                                      enum item_type type, int64_t timeout_ms,
+                                                      const void *bytes, size_t len);
+const void *call_kept(struct call *call);
+
 /* Like call_block, but waits until `commit` is durable (0: for the time-out alone) and not for
  * keys. However the wait ends, `answer` writes the reply. call_written: the newest commit this
  * connection has written. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "storage/base/keyed_hash.h"
+#include "server/types/big_endian.h"
 #include "server/types/packed.h"
 #include "server/types/string_walk.h"
 #include "server/core/server.h"
@@ -21,28 +22,15 @@ uint64_t member_hash(const struct call *call, struct resp_slice name)
     return hash_of(call->server->store, name);
 }
 
-static void write_number(char bytes[8], uint64_t number)
-{
-    number = __builtin_bswap64(number);
-    memcpy(bytes, &number, 8);
-}
-
-static uint64_t read_number(const char bytes[8])
-{
-    uint64_t number;
-    memcpy(&number, bytes, 8);
-    return __builtin_bswap64(number);
-}
-
 void member_key(const struct store *store, struct resp_slice name, char key[MEMBER_KEY_BYTES])
 {
-    write_number(key, hash_of(store, name));
+    big_endian_write(key, hash_of(store, name));
 }
 
 enum store_result member_seek(struct store_tree *tree, uint64_t hash, struct store_cursor *cursor)
 {
     char key[HASH_BYTES];
-    write_number(key, hash);
+    big_endian_write(key, hash);
     return store_tree_seek(tree, key, sizeof key, cursor);
 }
 
@@ -76,8 +64,8 @@ enum store_result member_read(struct call *call, struct store_cursor *cursor, st
         return result;
     if (entry.key_len != HASH_BYTES && entry.key_len != KEY_BYTES)
         return STORE_DAMAGED;
-    member->hash = read_number(entry.key);
-    member->sequence = entry.key_len == KEY_BYTES ? read_number(entry.key + HASH_BYTES) : 0;
+    member->hash = big_endian_read(entry.key);
+    member->sequence = entry.key_len == KEY_BYTES ? big_endian_read(entry.key + HASH_BYTES) : 0;
     member->item = entry.value;
     uint64_t head_len =
         entry.value.length < PACKED_LENGTH_MAX ? entry.value.length : PACKED_LENGTH_MAX;
@@ -108,7 +96,7 @@ enum store_result member_find(struct call *call, struct store_tree *tree, struct
 {
     uint64_t hash = member_hash(call, name);
     char key[HASH_BYTES];
-    write_number(key, hash);
+    big_endian_write(key, hash);
     *found = false;
     enum store_result result = store_tree_find(tree, key, sizeof key, cursor);
     bool has_namesakes = false;
@@ -154,8 +142,8 @@ enum store_result member_insert(struct call *call, struct store_cursor *cursor,
     char key[KEY_BYTES];
     struct resp_slice entry;
     enum store_result result = encode(call, name, value, &entry);
-    write_number(key, sought->hash);
-    write_number(key + HASH_BYTES, sequence);
+    big_endian_write(key, sought->hash);
+    big_endian_write(key + HASH_BYTES, sequence);
     /* Members of equal hash: those without a sequence number come first. */
     if (result == STORE_OK && sequence == 0 && sought->has_namesakes)
         result = store_tree_find(cursor->tree, key, HASH_BYTES, cursor);

@@ -1,11 +1,12 @@
 """Random commands on keys of all types: mostly sensible, often at an edge, sometimes nonsense. One seed
-gives one stream. Those about collections stand in containers.py, those about no values in talk.py."""
+gives one stream. Those about collections stand in containers.py and streams.py, those about no values in talk.py."""
 
 import random
 import time
 
 import containers
 import pieces
+import streams
 import talk
 
 # What they answer is in no order, or by chance: within EXEC's reply nobody would compare it so.
@@ -14,7 +15,7 @@ NOT_QUEUED = {"KEYS", "RANDOMKEY"}
 # They wait for somebody, and there is nobody here: outside of a transaction for a moment only, and
 # seldom.
 BLOCKING = {"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN",
-            "WAIT"}
+            "WAIT", "XREAD"}
 
 # Rather seldom, since they take long or undo what was set up.
 SELDOM = {"CONFIG", "DEBUG", "SCRIPT", "HELLO", "RESET", "SHUTDOWN", "CLIENT", "COMMAND"}
@@ -53,7 +54,7 @@ DUMPS = [b'\x00\x03abc\n\x00\xd9\xac0=Ar\xa2\xe2',
          b'c\x00\n\x00k\x89v\xbc*\xe5$\x98']
 
 
-class Generator(pieces.Pieces, containers.Containers, talk.Talk):
+class Generator(pieces.Pieces, containers.Containers, streams.Streams, talk.Talk):
     def __init__(self, seed, names, tiny=False):
         """`names`: the commands to choose from, upper case; each must have a method here. `tiny`: lengths
         and offsets are such as matter to the build of tiny sizes."""
@@ -67,6 +68,7 @@ class Generator(pieces.Pieces, containers.Containers, talk.Talk):
         self.now_s = int(time.time())
         self.planned = []  # of a transaction that has begun
         self.watches = self.has_moved = False
+        self.newest = 1  # of the IDs of streams, in milliseconds
 
     @classmethod
     def methods(cls):

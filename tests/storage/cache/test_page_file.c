@@ -225,7 +225,8 @@ static void growing_items_find_room_where_they_were(void **state)
 #define HELD_LEN 3000u
 #define HELD_MS 150u
 
-/* Three segments full of values that stand nowhere but there, and a cache with room for all of it. */
+/* Three segments full of values that stand nowhere but there, and a cache with room for all of it.
+ */
 static struct medium *full_segments(struct rig *rig, uint32_t *count)
 {
     struct medium *medium = new_store(rig);

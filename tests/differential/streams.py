@@ -1,0 +1,78 @@
+"""Random commands on streams. IDs that the clock gives (`*`) would differ between two servers, and so would
+what `~` leaves behind: stock Redis removes whole nodes, whose sizes depend on what was deleted."""
+
+EDGES = [b"0", b"0-0", b"0-1", b"-", b"+", b"18446744073709551615", b"18446744073709551615-0",
+         b"18446744073709551615-18446744073709551615", b"18446744073709551616", b"1-", b"-1", b"1-1-1",
+         b"1--1", b"", b"x", b"1-x", b"01-02", b" 1", b"1-*", b"*", b"$", b">", b"(", b"(1", b"1-+5"]
+
+
+class Streams:
+    def stream(self):
+        return b"r%d" % self.random.randrange(4) if self.chance(0.92) else self.key()
+
+    def some_id(self):
+        """Mostly one that there may be."""
+        if self.chance(0.06):
+            return self.random.choice(EDGES)
+        ms = self.random.randrange(max(1, self.newest - 40), self.newest + 3)
+        return b"%d" % ms if self.chance(0.3) else b"%d-%d" % (ms, self.random.randrange(3))
+
+    def new_id(self):
+        if self.chance(0.04):
+            return self.some_id()
+        if self.chance(0.6):
+            self.newest += 1
+        return self.random.choice([b"%d-%d" % (self.newest, self.random.randrange(6)), b"%d-*" % self.newest,
+                                   b"%d" % self.newest])
+
+    def fields(self):
+        if self.chance(0.03):
+            return [w for i in range(self.random.randrange(300)) for w in (b"f%d" % i, i)]
+        words = [w for _ in range(self.random.randrange(1, 4))
+                 for w in (b"f%d" % self.random.randrange(4), self.value())]
+        return words[1:] if self.chance(0.02) else words
+
+    def trim(self):
+        way = self.random.random()
+        if way < 0.1:
+            return self.options([["MAXLEN", "~", 1000000], ["MINID", "~", 0], ["LIMIT", self.integer()],
+                                 ["MAXLEN", 20], ["LIMIT", 0]], 3)
+        if way < 0.6:
+            return ["MAXLEN"] + self.option("=") + [self.integer(60)]
+        return ["MINID"] + self.option("=") + [self.some_id()]
+
+    def XADD(self):
+        options = (self.trim() if self.chance(0.1) else []) + (["NOMKSTREAM"] if self.chance(0.1) else [])
+        identity = self.new_id()
+        return [self.stream()] + options + [b"9" if identity == b"*" else identity] + self.fields()
+
+    def XLEN(self):
+        return [self.stream()]
+
+    def XDEL(self):
+        return [self.stream()] + [self.some_id() for _ in range(self.random.randrange(1, 4))]
+
+    def XTRIM(self):
+        return [self.stream()] + self.trim()
+
+    def XSETID(self):
+        """To no ID below that of a deleted entry: 7.0 allows it, 7.2 does not."""
+        self.newest += 1
+        words = [self.stream(), b"%d-%d" % (self.newest, self.random.randrange(3))]
+        return words + self.options([["ENTRIESADDED", self.integer(100)], ["MAXDELETEDID", self.some_id()]], 2)
+
+    def bound(self):
+        bound = self.random.choice([b"-", b"+"]) if self.chance(0.3) else self.some_id()
+        return b"(" + bound if self.chance(0.2) else bound
+
+    def XRANGE(self):
+        return [self.stream(), self.bound(), self.bound()] + self.option("COUNT", self.integer())
+
+    XREVRANGE = XRANGE
+
+    def XREAD(self):
+        count = self.random.randrange(1, 4)
+        ids = [self.some_id() for _ in range(count)]
+        ids = [b"1" if identity == b"+" else identity for identity in ids]  # of 7.4
+        options = self.options([["COUNT", self.integer()], ["BLOCK", 1]], 2)
+        return options + ["STREAMS"] + [self.stream() for _ in range(count)] + ids
