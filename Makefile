@@ -190,6 +190,7 @@ SERVER_SRC := \
 	server/types/stream.c \
 	server/types/stream_group.c \
 	server/types/stream_id.c \
+	server/types/stream_lag.c \
 	server/types/member_tree.c \
 	server/types/members.c \
 	server/types/members_order.c \
@@ -255,7 +256,12 @@ SERVER_SRC := \
 	server/commands/cmd_slowlog.c \
 	server/commands/cmd_sort.c \
 	server/commands/cmd_stream.c \
+	server/commands/cmd_stream_group.c \
+	server/commands/cmd_stream_info.c \
+	server/commands/cmd_stream_pending.c \
 	server/commands/cmd_stream_read.c \
+	server/commands/cmd_stream_readgroup.c \
+	server/commands/cmd_stream_reply.c \
 	server/commands/cmd_string.c \
 	server/commands/cmd_string_number.c \
 	server/commands/cmd_zset.c \

@@ -658,7 +658,7 @@ STORE_MUST_CHECK enum store_result store_reload(struct store_txn *txn,
 /* ---- observing changes ---- */
 
 enum store_change_kind { STORE_CHANGE_KEY, STORE_CHANGE_FLUSH, STORE_CHANGE_SWAP };
-enum store_cause { STORE_BY_REQUEST, STORE_BY_EXPIRY, STORE_BY_EVICTION };
+enum store_cause { STORE_BY_REQUEST, STORE_BY_TAKER, STORE_BY_EXPIRY, STORE_BY_EVICTION };
 
 /* A rename changes two keys; a write that leaves the key as it was is a change too. */
 struct store_change {
@@ -689,7 +689,7 @@ STORE_MUST_CHECK enum store_result store_observe(struct store *store, store_obse
                                                  void *arg);
 void store_unobserve(struct store *store, store_observer *observer, void *arg);
 
-/* In a run function: the cause of its changes; STORE_BY_REQUEST by default. */
+/* In a run: its changes' cause; default: BY_REQUEST. BY_TAKER: a request that adds nothing. */
 void store_set_cause(struct store_txn *txn, enum store_cause cause);
 
 /* ---- lock hand-off ---- */

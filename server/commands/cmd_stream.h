@@ -1,4 +1,4 @@
-/* What the commands on streams share. */
+/* What the commands on streams share: IDs in arguments. */
 #ifndef VELLUM_CMD_STREAM_H
 #define VELLUM_CMD_STREAM_H
 

@@ -1,83 +1,17 @@
 /*
  * Reading streams: XRANGE, XREVRANGE, XREAD.
  */
-#include "server/commands/cmd_stream.h"
+#include "server/commands/cmd_stream_read.h"
 
 #include <assert.h>
 
+#include "server/commands/cmd_stream.h"
+#include "server/commands/cmd_stream_reply.h"
 #include "server/commands/commands.h"
 #include "server/core/call.h"
 #include "server/exec/blocked.h"
 #include "server/exec/keyspace.h"
 #include "server/exec/steps.h"
-
-/* ---- replies ---- */
-
-/* Entries of a stream that are replied with; `name`: the first is preceded by the stream's name. */
-struct entries {
-    struct stream *stream;
-    uint64_t rank, count; /* of the first one */
-    bool backwards;
-    const struct store_key *name;
-};
-
-static void put_head(struct resp_writer *out, const struct entries *entries)
-{
-    if (entries->name != NULL && out->version < 3)
-        resp_array(out, 2);
-    if (entries->name != NULL)
-        resp_bulk(out, entries->name->data, entries->name->len);
-    resp_array(out, entries->count);
-}
-
-static enum store_result put_entry(struct steps *steps, const struct stream_entry *entry)
-{
-    struct resp_writer *out = steps->out;
-    struct stream_fields fields;
-    uint64_t count;
-    if (steps->collector != NULL && !collector_has_room(steps->collector, entry->fields.length))
-        return STORE_NO_MEMORY;
-    enum store_result result = stream_fields_read(steps->call, &entry->fields, &fields);
-    if (result != STORE_OK)
-        return result;
-    if (!stream_fields_count(fields, &count))
-        return STORE_DAMAGED;
-    resp_array(out, 2);
-    stream_id_reply(out, entry->id);
-    resp_array(out, count);
-    for (uint64_t i = 0; i < count; i++) {
-        struct resp_slice slice = stream_fields_next(&fields);
-        resp_bulk(out, slice.data, slice.len);
-    }
-    return out->failed ? STORE_NO_MEMORY : STORE_OK;
-}
-
-/* Writes the entries, of which `before` are in the output already. */
-static enum store_result reply_entries(struct steps *steps, const struct entries *entries,
-                                       uint64_t before)
-{
-    struct store_cursor cursor;
-    struct stream_entry entry;
-    enum store_result result = store_tree_seek_rank(
-        entries->stream->entries,
-        entries->backwards ? entries->rank - before : entries->rank + before, &cursor);
-    for (uint64_t i = before; i < entries->count && result == STORE_OK; i++) {
-        size_t start = steps->out->len;
-        result = stream_get(&cursor, &entry);
-        if (result == STORE_OK && i == 0)
-            put_head(steps->out, entries);
-        if (result == STORE_OK)
-            result = put_entry(steps, &entry);
-        if (result != STORE_OK) {
-            resp_truncate(steps->out, start); /* the entry is repeated */
-            return result;
-        }
-        result = steps_count(steps);
-        if (result == STORE_OK && i + 1 < entries->count)
-            result = entries->backwards ? store_tree_prev(&cursor) : store_tree_next(&cursor);
-    }
-    return result == STORE_ABSENT ? STORE_DAMAGED : result;
-}
 
 /* ---- XRANGE, XREVRANGE ---- */
 
@@ -86,8 +20,7 @@ struct interval {
     int64_t count; /* -1: all */
 };
 
-/* A bound, without its `(` if it has one. "-" and "+" are the ends, unless it is exclusive. */
-static bool read_bound(struct call *call, struct resp_slice arg, bool is_last, struct stream_id *id)
+bool stream_read_bound(struct call *call, struct resp_slice arg, bool is_last, struct stream_id *id)
 {
     bool is_exclusive = arg.len > 1 && arg.data[0] == '(';
     if (slice_is(arg, "-") || slice_is(arg, "+")) {
@@ -108,8 +41,8 @@ static bool read_bound(struct call *call, struct resp_slice arg, bool is_last, s
 static bool read_interval(struct call *call, bool backwards, struct interval *interval)
 {
     interval->count = -1;
-    if (!read_bound(call, call->argv[2 + backwards], false, &interval->first) ||
-        !read_bound(call, call->argv[3 - backwards], true, &interval->last))
+    if (!stream_read_bound(call, call->argv[2 + backwards], false, &interval->first) ||
+        !stream_read_bound(call, call->argv[3 - backwards], true, &interval->last))
         return false;
     for (size_t i = 4; i < call->argc; i += 2) {
         if (i + 1 == call->argc || !slice_is(call->argv[i], "count"))
@@ -132,7 +65,7 @@ static enum store_result reply_range(struct call *call, bool backwards)
     enum store_result result = stream_find(call, call->keys, &stream);
     if (result != STORE_OK)
         return result;
-    struct entries entries = {.stream = &stream, .backwards = backwards};
+    struct stream_entries entries = {.stream = &stream, .backwards = backwards};
     if (stream.exists && interval.count == 0) {
         resp_null_array(call->reply);
         return STORE_OK;
@@ -150,7 +83,7 @@ static enum store_result reply_range(struct call *call, bool backwards)
     }
     result = steps_begin(&steps, call, steps_are_many(entries.count));
     if (result == STORE_OK)
-        result = reply_entries(&steps, &entries, *steps.done);
+        result = stream_put_entries(&steps, &entries, *steps.done);
     return result == STORE_OK ? steps_finish(&steps) : result;
 }
 
@@ -164,18 +97,7 @@ enum store_result cmd_xrevrange(struct call *call)
     return reply_range(call, true);
 }
 
-/* ---- XREAD ---- */
-
-struct reading {
-    bool blocks;
-    int64_t timeout_ms;
-    int64_t count; /* 0: all */
-    uint32_t streams;
-    size_t ids_at; /* in the arguments */
-    struct stream_id *after;
-    struct stream *found;
-    struct entries *entries;
-};
+/* ---- the arguments of XREAD and XREADGROUP ---- */
 
 static bool refuse(struct call *call, const char *error)
 {
@@ -183,60 +105,84 @@ static bool refuse(struct call *call, const char *error)
     return false;
 }
 
-static bool refuse_in_script(struct call *call)
+static bool read_block(struct call *call, struct resp_slice arg, struct stream_reading *reading)
 {
+    reading->blocks = true;
+    if (call->outer == NULL || call->outer->command->role == ROLE_EXEC)
+        return call_milliseconds(call, arg, &reading->timeout_ms);
     resp_errorf(call->reply, "ERR %.*s command is not allowed with BLOCK option from scripts",
                 (int)call->argv[0].len, call->argv[0].data);
     return false;
 }
 
-/* Reads one option; *i is moved to its last argument. */
-static bool read_option(struct call *call, size_t *i, struct reading *reading)
+static bool read_count(struct call *call, struct resp_slice arg, struct stream_reading *reading)
 {
-    bool has_more = *i + 1 < call->argc;
+    if (!call_int64(call, arg, &reading->count))
+        return false;
+    if (reading->count < 0)
+        reading->count = 0;
+    return true;
+}
+
+/* Reads one option; *i is moved to its last argument. */
+static bool read_option(struct call *call, bool is_group, size_t *i, struct stream_reading *reading)
+{
+    size_t left = call->argc - *i - 1;
     struct resp_slice arg = call->argv[*i];
-    if (has_more && slice_is(arg, "block")) {
-        reading->blocks = true;
-        if (call->outer != NULL && call->outer->command->role != ROLE_EXEC)
-            return refuse_in_script(call);
-        return call_milliseconds(call, call->argv[++*i], &reading->timeout_ms);
+    if (left > 0 && slice_is(arg, "block"))
+        return read_block(call, call->argv[++*i], reading);
+    if (left > 0 && slice_is(arg, "count"))
+        return read_count(call, call->argv[++*i], reading);
+    if (left > 1 && slice_is(arg, "group")) {
+        reading->group = call->argv[++*i];
+        reading->consumer = call->argv[++*i];
+        return is_group || refuse(call, "ERR The GROUP option is only supported by XREADGROUP. You "
+                                        "called XREAD instead.");
     }
-    if (has_more && slice_is(arg, "count")) {
-        if (!call_int64(call, call->argv[++*i], &reading->count))
-            return false;
-        if (reading->count < 0)
-            reading->count = 0;
-        return true;
+    if (slice_is(arg, "noack")) {
+        reading->no_ack = true;
+        return is_group || refuse(call, "ERR The NOACK option is only supported by XREADGROUP. You "
+                                        "called XREAD instead.");
     }
-    if (call->argc - *i > 2 && slice_is(arg, "group"))
-        return refuse(call, "ERR The GROUP option is only supported by XREADGROUP. You called "
-                            "XREAD instead.");
-    if (slice_is(arg, "noack"))
-        return refuse(call, "ERR The NOACK option is only supported by XREADGROUP. You called "
-                            "XREAD instead.");
     return call_syntax_error(call);
 }
 
-static bool read_options(struct call *call, struct reading *reading)
+bool stream_read_arguments(struct call *call, bool is_group, struct stream_reading *reading)
 {
     size_t i = 1;
+    *reading = (struct stream_reading){.count = 0};
     for (; i < call->argc; i++) {
         if (i + 1 < call->argc && slice_is(call->argv[i], "streams"))
             break;
-        if (!read_option(call, &i, reading))
+        if (!read_option(call, is_group, &i, reading))
             return false;
     }
     if (i == call->argc)
         return call_syntax_error(call);
     size_t left = call->argc - i - 1;
-    if (left % 2 != 0)
-        return refuse(call, "ERR Unbalanced 'xread' list of streams: for each stream key an ID, "
-                            "'+', or '$' must be specified.");
+    if (left % 2 != 0) {
+        resp_errorf(call->reply,
+                    "ERR Unbalanced '%s' list of streams: for each stream key an %s must be "
+                    "specified.",
+                    call->command->name, is_group ? "ID or '>'" : "ID, '+', or '$'");
+        return false;
+    }
+    if (is_group && reading->group.data == NULL)
+        return refuse(call, "ERR Missing GROUP option for XREADGROUP");
     reading->streams = (uint32_t)(left / 2);
     reading->ids_at = i + 1 + left / 2;
     assert(reading->streams == call->key_count);
     return true;
 }
+
+/* ---- XREAD ---- */
+
+struct sought {
+    struct stream_reading reading;
+    struct stream_id *after; /* these three for each stream */
+    struct stream *found;
+    struct stream_entries *entries;
+};
 
 /* From which ID on one stream is read. False: the call was answered. */
 static bool read_after(struct call *call, struct resp_slice arg, struct stream *stream,
@@ -263,38 +209,38 @@ static enum store_result before_last(struct stream *stream, struct stream_id *af
 }
 
 /* Looks up all streams and IDs. STORE_ANSWERED: with an error. */
-static enum store_result find_streams(struct call *call, struct reading *reading)
+static enum store_result find_streams(struct call *call, struct sought *sought)
 {
     const struct stream_id *kept = call_kept(call);
-    for (uint32_t i = 0; i < reading->streams; i++) {
-        struct resp_slice arg = call->argv[reading->ids_at + i];
-        enum store_result result = stream_find(call, &call->keys[i], &reading->found[i]);
+    for (uint32_t i = 0; i < sought->reading.streams; i++) {
+        struct resp_slice arg = call->argv[sought->reading.ids_at + i];
+        enum store_result result = stream_find(call, &call->keys[i], &sought->found[i]);
         if (result == STORE_OK)
-            result = stream_load_head(&reading->found[i]);
+            result = stream_load_head(&sought->found[i]);
         if (result == STORE_OK && kept == NULL && slice_is(arg, "+"))
-            result = before_last(&reading->found[i], &reading->after[i]);
+            result = before_last(&sought->found[i], &sought->after[i]);
         else if (result == STORE_OK && kept == NULL &&
-                 !read_after(call, arg, &reading->found[i], &reading->after[i]))
+                 !read_after(call, arg, &sought->found[i], &sought->after[i]))
             return STORE_ANSWERED;
         if (result != STORE_OK)
             return result;
         if (kept != NULL)
-            reading->after[i] = kept[i];
+            sought->after[i] = kept[i];
     }
     return STORE_OK;
 }
 
 /* The entries to be replied with, for which Redis looks the keys up once more; *streams: how many
  * streams have some, *total: all of them. */
-static enum store_result find_entries(struct call *call, struct reading *reading, uint32_t *streams,
+static enum store_result find_entries(struct call *call, struct sought *sought, uint32_t *streams,
                                       uint64_t *total)
 {
     *streams = 0;
     *total = 0;
-    for (uint32_t i = 0; i < reading->streams; i++) {
-        struct stream_id first = reading->after[i];
-        struct entries *entries = &reading->entries[i];
-        *entries = (struct entries){.stream = &reading->found[i], .name = &call->keys[i]};
+    for (uint32_t i = 0; i < sought->reading.streams; i++) {
+        struct stream_id first = sought->after[i];
+        struct stream_entries *entries = &sought->entries[i];
+        *entries = (struct stream_entries){.stream = &sought->found[i], .name = &call->keys[i]};
         call_count_lookup(call, entries->name, entries->stream->exists ? STORE_OK : STORE_ABSENT);
         if (!stream_id_increment(&first))
             continue;
@@ -302,62 +248,61 @@ static enum store_result find_entries(struct call *call, struct reading *reading
             stream_range(entries->stream, first, STREAM_ID_MAX, &entries->rank, &entries->count);
         if (result != STORE_OK)
             return result;
-        if (reading->count > 0 && (uint64_t)reading->count < entries->count)
-            entries->count = (uint64_t)reading->count;
+        if (sought->reading.count > 0 && (uint64_t)sought->reading.count < entries->count)
+            entries->count = (uint64_t)sought->reading.count;
         *streams += entries->count > 0;
         *total += entries->count;
     }
     return STORE_OK;
 }
 
-static enum store_result reply_streams(struct call *call, const struct reading *reading,
+static enum store_result reply_streams(struct call *call, const struct sought *sought,
                                        uint32_t streams, uint64_t total)
 {
     struct steps steps;
     uint64_t passed = 0;
     enum store_result result = steps_begin(&steps, call, steps_are_many(total));
-    if (result == STORE_OK && steps.fresh && call->reply->version < 3)
-        resp_array(steps.out, streams);
-    else if (result == STORE_OK && steps.fresh)
-        resp_map(steps.out, streams);
-    for (uint32_t i = 0; i < reading->streams && result == STORE_OK; i++) {
-        const struct entries *entries = &reading->entries[i];
+    if (result == STORE_OK && steps.fresh)
+        stream_put_streams(&steps, streams);
+    for (uint32_t i = 0; i < sought->reading.streams && result == STORE_OK; i++) {
+        const struct stream_entries *entries = &sought->entries[i];
         uint64_t before = *steps.done - passed;
         if (before < entries->count)
-            result = reply_entries(&steps, entries, before);
+            result = stream_put_entries(&steps, entries, before);
         passed += entries->count;
     }
     return result == STORE_OK ? steps_finish(&steps) : result;
 }
 
-static bool reserve(struct call *call, struct reading *reading)
+static bool reserve(struct call *call, struct sought *sought)
 {
-    size_t count = reading->streams;
-    reading->after = store_alloc(call->txn, count * sizeof *reading->after);
-    reading->found = store_alloc(call->txn, count * sizeof *reading->found);
-    reading->entries = store_alloc(call->txn, count * sizeof *reading->entries);
-    return reading->after != NULL && reading->found != NULL && reading->entries != NULL;
+    size_t count = sought->reading.streams;
+    sought->after = store_alloc(call->txn, count * sizeof *sought->after);
+    sought->found = store_alloc(call->txn, count * sizeof *sought->found);
+    sought->entries = store_alloc(call->txn, count * sizeof *sought->entries);
+    return sought->after != NULL && sought->found != NULL && sought->entries != NULL;
 }
 
 enum store_result cmd_xread(struct call *call)
 {
-    struct reading reading = {.count = 0};
+    struct sought sought;
     uint32_t streams;
     uint64_t total;
-    if (!read_options(call, &reading))
+    if (!stream_read_arguments(call, false, &sought.reading))
         return STORE_OK;
-    if (!reserve(call, &reading))
+    if (!reserve(call, &sought))
         return STORE_NO_MEMORY;
-    enum store_result result = find_streams(call, &reading);
+    enum store_result result = find_streams(call, &sought);
     if (result == STORE_OK)
-        result = find_entries(call, &reading, &streams, &total);
+        result = find_entries(call, &sought, &streams, &total);
     if (result != STORE_OK)
         return result;
     if (streams > 0)
-        return reply_streams(call, &reading, streams, total);
+        return reply_streams(call, &sought, streams, total);
     resp_null_array(call->reply);
-    if (!reading.blocks)
+    if (!sought.reading.blocks)
         return STORE_OK;
-    return call_block_keeping(call, reading.streams, TYPE_STREAM, reading.timeout_ms, reading.after,
-                              reading.streams * sizeof *reading.after);
+    const struct block_wish wish = {.kept = sought.after,
+                                    .kept_len = sought.reading.streams * sizeof *sought.after};
+    return call_block_for_streams(call, sought.reading.streams, sought.reading.timeout_ms, &wish);
 }

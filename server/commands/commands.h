@@ -245,11 +245,26 @@ command_fn cmd_zunion;
 command_fn cmd_zunionstore;
 
 /* ---- streams ---- */
+command_fn cmd_xack;
 command_fn cmd_xadd;
+command_fn cmd_xautoclaim;
+command_fn cmd_xclaim;
 command_fn cmd_xdel;
+command_fn cmd_xgroup_create;
+command_fn cmd_xgroup_createconsumer;
+command_fn cmd_xgroup_delconsumer;
+command_fn cmd_xgroup_destroy;
+command_fn cmd_xgroup_help;
+command_fn cmd_xgroup_setid;
+command_fn cmd_xinfo_consumers;
+command_fn cmd_xinfo_groups;
+command_fn cmd_xinfo_help;
+command_fn cmd_xinfo_stream;
 command_fn cmd_xlen;
+command_fn cmd_xpending;
 command_fn cmd_xrange;
 command_fn cmd_xread;
+command_fn cmd_xreadgroup;
 command_fn cmd_xrevrange;
 command_fn cmd_xsetid;
 command_fn cmd_xtrim;

@@ -60,6 +60,7 @@ struct queue {
     struct store_key key;
     uint32_t ready;        /* bit per type, see invariant 2 */
     uint64_t changed;      /* the commit that changed the key last, since there is a queue */
+    uint32_t watchful;     /* its waiters that also wait for the end of their stream */
     struct waiter *handed; /* the waiter that was handed the key; or NULL */
     char bytes[];
 };
@@ -80,7 +81,9 @@ struct waiter {
     struct event *timer;
     void (*answer)(struct call *call); /* writes the reply at the end; NULL: the run did */
     uint64_t commit;                   /* the wait ends when it is durable; 0: not awaited */
-    void *kept;                        /* by call_block_keeping, for later runs; or NULL */
+    uint64_t audience;                 /* see struct block_wish */
+    bool even_if_gone;
+    void *kept; /* for later runs; or NULL */
     size_t kept_len;
     LIST_ENTRY(waiter) of_awaiting; /* worker->awaiting, if commit is not 0 */
     uint32_t place_count;
@@ -222,8 +225,10 @@ static bool is_for_all(const struct waiter *waiter)
 static bool may_take(const struct queue *queue, const struct place *place)
 {
     const struct waiter *waiter = place->waiter;
-    return (queue->ready >> waiter->type & 1) != 0 &&
-           !(is_for_all(waiter) && place->seen == queue->changed);
+    bool is_ready = (queue->ready >> waiter->type & 1) != 0;
+    if (is_for_all(waiter))
+        return (is_ready || waiter->even_if_gone) && place->seen != queue->changed;
+    return is_ready;
 }
 
 /* Hands the key to the first waiter that may take something. Under the lock of the key's
@@ -232,7 +237,7 @@ static void hand_on(struct queue *queue, struct store_worker *from, uint64_t tur
 {
     if (storage_checks_enabled())
         queue_check(queue);
-    if (queue->ready == 0 || queue->handed != NULL)
+    if (queue->handed != NULL || (queue->ready == 0 && queue->watchful == 0))
         return;
     struct place *at;
     TAILQ_FOREACH (at, &queue->places, link) {
@@ -264,10 +269,19 @@ static bool enter(struct blocked *blocked, struct waiter *waiter, const struct s
     if (queue != NULL) {
         *place = (struct place){.waiter = waiter, .queue = queue};
         TAILQ_INSERT_TAIL(&queue->places, place, link);
+        queue->watchful += waiter->even_if_gone;
         waiter->place_count++;
     }
     pthread_mutex_unlock(&shard->lock);
     return queue != NULL;
+}
+
+static void remove_place(struct place *place)
+{
+    struct queue *queue = place->queue;
+    TAILQ_REMOVE(&queue->places, place, link);
+    assert(queue->watchful >= place->waiter->even_if_gone);
+    queue->watchful -= place->waiter->even_if_gone;
 }
 
 /* Under the lock of the key's partition: the request has ended, or waits again (`stays`). Hands the
@@ -281,7 +295,7 @@ static void let_go(struct blocked *blocked, struct place *place, bool stays)
     if (queue->handed == place->waiter)
         queue->handed = NULL;
     if (!stays)
-        TAILQ_REMOVE(&queue->places, place, link);
+        remove_place(place);
     if (TAILQ_EMPTY(&queue->places))
         remove_queue(blocked, shard, queue);
     else
@@ -297,7 +311,7 @@ static void leave_all(struct blocked *blocked, struct waiter *waiter)
         struct shard *shard = shard_of(blocked, &queue->key);
         pthread_mutex_lock(&shard->lock);
         assert(queue->handed != waiter);
-        TAILQ_REMOVE(&queue->places, &waiter->places[i], link);
+        remove_place(&waiter->places[i]);
         if (TAILQ_EMPTY(&queue->places))
             remove_queue(blocked, shard, queue);
         pthread_mutex_unlock(&shard->lock);
@@ -312,7 +326,7 @@ static void note_key(struct blocked *blocked, const struct store_change *change)
     struct shard *shard = shard_of(blocked, change->key);
     pthread_mutex_lock(&shard->lock);
     struct queue *queue = find_queue(shard, change->key);
-    if (queue != NULL) {
+    if (queue != NULL && change->cause != STORE_BY_TAKER) {
         queue->ready = change->fresh == NULL ? 0 : 1u << item_type(change->fresh);
         queue->changed = change->commit;
         hand_on(queue, change->worker, change->commit);
@@ -329,15 +343,29 @@ static void note_swapped(struct queue *queue, const struct store_change *change)
     hand_on(queue, change->worker, change->commit);
 }
 
-/* SWAPDB may have replaced the values of the keys: each waiter must look its key up again. */
-static void note_swap(struct blocked *blocked, const struct store_change *change)
+static void note_flushed(struct queue *queue, const struct store_change *change)
 {
+    if ((change->dbs >> queue->key.db & 1) == 0)
+        return;
+    queue->ready = 0;
+    queue->changed = change->commit;
+    hand_on(queue, change->worker, change->commit);
+}
+
+/* SWAPDB may have replaced the values of the keys: each waiter must look its key up again. A flush
+ * has removed them, for which some wait, too. */
+static void note_databases(struct blocked *blocked, const struct store_change *change)
+{
+    bool is_swap = change->kind == STORE_CHANGE_SWAP;
     for (uint32_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &blocked->shards[i];
         pthread_mutex_lock(&shard->lock);
         for (uint32_t j = 0; j < shard->bucket_count; j++)
             for (struct queue *queue = shard->buckets[j]; queue != NULL; queue = queue->bucket_next)
-                note_swapped(queue, change);
+                if (is_swap)
+                    note_swapped(queue, change);
+                else
+                    note_flushed(queue, change);
         pthread_mutex_unlock(&shard->lock);
     }
 }
@@ -349,8 +377,8 @@ static void on_change(void *arg, const struct store_change *change)
         return;
     if (change->kind == STORE_CHANGE_KEY)
         note_key(blocked, change);
-    else if (change->kind == STORE_CHANGE_SWAP)
-        note_swap(blocked, change);
+    else
+        note_databases(blocked, change);
 }
 
 /* ---- the registry ---- */
@@ -437,8 +465,34 @@ uint64_t blocked_keys(const struct blocked *blocked)
 
 /* ---- waiting ---- */
 
+/* False: out of memory. */
+static bool take_wish(struct waiter *waiter, const struct block_wish *wish)
+{
+    waiter->audience = wish->audience;
+    waiter->even_if_gone = wish->even_if_gone;
+    if (wish->kept_len == 0)
+        return true;
+    waiter->kept = malloc(wish->kept_len);
+    if (waiter->kept == NULL)
+        return false;
+    memcpy(waiter->kept, wish->kept, wish->kept_len);
+    waiter->kept_len = wish->kept_len;
+    return true;
+}
+
+static bool enter_all(struct blocked *blocked, struct waiter *waiter, const struct store_key *keys,
+                      uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!enter(blocked, waiter, &keys[i]))
+            return false;
+    return true;
+}
+
+/* `wish`: NULL but for streams. NULL: out of memory. */
 static struct waiter *make_waiter(struct request *request, enum item_type type,
-                                  const struct store_key *keys, uint32_t count)
+                                  const struct store_key *keys, uint32_t count,
+                                  const struct block_wish *wish)
 {
     struct blocked *blocked = registry_of(request);
     struct waiter *waiter = calloc(1, sizeof *waiter + count * sizeof(struct place));
@@ -448,14 +502,25 @@ static struct waiter *make_waiter(struct request *request, enum item_type type,
     waiter->worker = request->conn->worker;
     waiter->type = type;
     waiter->looks = true;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!enter(blocked, waiter, &keys[i])) {
-            leave_all(blocked, waiter);
-            free(waiter);
-            return NULL;
-        }
-    }
-    return waiter;
+    if ((wish == NULL || take_wish(waiter, wish)) && enter_all(blocked, waiter, keys, count))
+        return waiter;
+    leave_all(blocked, waiter);
+    free(waiter->kept);
+    free(waiter);
+    return NULL;
+}
+
+/* The waiter has found nothing for itself; then there is nothing for its audience. */
+static void see(struct place *place)
+{
+    uint64_t audience = place->waiter->audience;
+    struct place *other;
+    place->seen = place->queue->changed;
+    if (audience == 0)
+        return;
+    TAILQ_FOREACH (other, &place->queue->places, link)
+        if (other->waiter->audience == audience)
+            other->seen = place->queue->changed;
 }
 
 /* A key on which this waiter found no element has none for the other waiters either. */
@@ -464,14 +529,15 @@ static void note_look(struct blocked *blocked, struct place *place)
     struct shard *shard = shard_of(blocked, &place->queue->key);
     pthread_mutex_lock(&shard->lock);
     if (is_for_all(place->waiter))
-        place->seen = place->queue->changed;
+        see(place);
     else
         place->queue->ready &= ~(1u << place->waiter->type);
     pthread_mutex_unlock(&shard->lock);
 }
 
-enum store_result call_block(struct call *call, const struct store_key *keys, uint32_t count,
-                             enum item_type type, int64_t timeout_ms)
+static enum store_result wait_for(struct call *call, const struct store_key *keys, uint32_t count,
+                                  enum item_type type, int64_t timeout_ms,
+                                  const struct block_wish *wish)
 {
     if (call->outer != NULL)
         return STORE_OK;
@@ -479,7 +545,7 @@ enum store_result call_block(struct call *call, const struct store_key *keys, ui
     struct waiter *waiter = request->waiter;
     assert(request->may_block);
     if (waiter == NULL) {
-        waiter = request->waiter = make_waiter(request, type, keys, count);
+        waiter = request->waiter = make_waiter(request, type, keys, count, wish);
         if (waiter == NULL)
             return STORE_NO_MEMORY;
         waiter->deadline_ms = timeout_ms == 0 ? 0 : call->now_ms + timeout_ms;
@@ -495,21 +561,16 @@ enum store_result call_block(struct call *call, const struct store_key *keys, ui
     return STORE_OK;
 }
 
-enum store_result call_block_keeping(struct call *call, uint32_t count, enum item_type type,
-                                     int64_t timeout_ms, const void *bytes, size_t len)
+enum store_result call_block(struct call *call, const struct store_key *keys, uint32_t count,
+                             enum item_type type, int64_t timeout_ms)
 {
-    enum store_result result = call_block(call, call->keys, count, type, timeout_ms);
-    if (result != STORE_OK || call->outer != NULL)
-        return result;
-    struct waiter *waiter = request_of_call(call)->waiter;
-    if (waiter->kept != NULL)
-        return STORE_OK;
-    waiter->kept = malloc(len);
-    if (waiter->kept == NULL)
-        return STORE_NO_MEMORY;
-    memcpy(waiter->kept, bytes, len);
-    waiter->kept_len = len;
-    return STORE_OK;
+    return wait_for(call, keys, count, type, timeout_ms, NULL);
+}
+
+enum store_result call_block_for_streams(struct call *call, uint32_t count, int64_t timeout_ms,
+                                         const struct block_wish *wish)
+{
+    return wait_for(call, call->keys, count, TYPE_STREAM, timeout_ms, wish);
 }
 
 const void *call_kept(struct call *call)

@@ -82,12 +82,24 @@ STORE_MUST_CHECK enum store_result call_block(struct call *call, const struct st
                                               int64_t timeout_ms);
 bool call_has_waited(struct call *call);
 
-/* call_block for the first `count` of the call's keys. A copy of these bytes is kept for the later
- * runs: call_kept, which is NULL in a first run. The bytes of the first call are kept. */
-STORE_MUST_CHECK enum store_result call_block_keeping(struct call *call, uint32_t count,
-                                                      enum item_type type, int64_t timeout_ms,
-                                                      const void *bytes, size_t len);
-const void *call_kept(struct call *call);
+/*
+ * What a waiter for streams wants besides. Their entries are for all waiters; but what is new in a
+ * key is only for one of those with the same `audience`, if it is not 0: when one of them finds
+ * nothing, the others need not look.
+ */
+struct block_wish {
+    uint64_t audience;
+    bool even_if_gone; /* wake it, too, when the key has no stream any more */
+    const void *kept;  /* kept_len bytes, which are copied for later runs: see call_kept */
+    size_t kept_len;
+};
+
+/* call_block for streams, for the first `count` of the call's keys. The wish of the first call
+ * stays. */
+STORE_MUST_CHECK enum store_result call_block_for_streams(struct call *call, uint32_t count,
+                                                          int64_t timeout_ms,
+                                                          const struct block_wish *wish);
+const void *call_kept(struct call *call); /* NULL in the first run */
 
 /* Like call_block, but waits until `commit` is durable (0: for the time-out alone) and not for
  * keys. However the wait ends, `answer` writes the reply. call_written: the newest commit this

@@ -95,6 +95,25 @@ enum store_result stream_last_entry(struct stream *stream, struct stream_id *id)
     return result == STORE_ABSENT ? STORE_DAMAGED : result;
 }
 
+enum store_result stream_first_entry(struct stream *stream, struct stream_id *id)
+{
+    struct store_cursor cursor;
+    struct stream_entry entry = {.id = STREAM_ID_MIN};
+    enum store_result result = STORE_OK;
+    if (!stream->knows_first && stream_count(stream) > 0) {
+        result = store_tree_seek_rank(stream->entries, 0, &cursor);
+        if (result == STORE_OK)
+            result = stream_get(&cursor, &entry);
+    }
+    if (result != STORE_OK)
+        return result == STORE_ABSENT ? STORE_DAMAGED : result;
+    if (!stream->knows_first)
+        stream->first = entry.id;
+    stream->knows_first = true;
+    *id = stream->first;
+    return STORE_OK;
+}
+
 enum store_result stream_load_head(struct stream *stream)
 {
     struct stream_id last = STREAM_ID_MIN;
@@ -285,6 +304,7 @@ enum store_result stream_append(struct stream *stream, struct stream_id id,
     struct resp_slice value;
     char key[STREAM_ID_BYTES];
     assert(stream_id_compare(id, stream->head.last) > 0);
+    stream->knows_first = false;
     stream_id_write(key, id);
     enum store_result result = encode_fields(stream, fields, count, &value);
     if (result == STORE_OK)
@@ -301,6 +321,7 @@ enum store_result stream_delete(struct stream *stream, struct stream_id id, bool
     struct store_cursor cursor;
     struct stream_entry entry;
     *removed = false;
+    stream->knows_first = false;
     if (stream_count(stream) == 0)
         return STORE_OK;
     enum store_result result = stream_seek(stream, id, &cursor);
@@ -320,6 +341,7 @@ enum store_result stream_trim(struct stream *stream, uint64_t count)
 {
     struct store_cursor cursor;
     assert(count <= stream_count(stream));
+    stream->knows_first = false;
     if (count == 0)
         return STORE_OK;
     enum store_result result = store_tree_seek_rank(stream->entries, 0, &cursor);

@@ -43,6 +43,8 @@ struct stream {
     struct stream_head head;            /* after stream_load_head() */
     struct stream_head stored;          /* as it was loaded */
     uint64_t stored_count;              /* of the entries, then */
+    struct stream_id first;             /* if knows_first: of the first entry, or zeros */
+    bool knows_first;
 };
 
 /* Its bytes are valid until the next call on the stream. */
@@ -70,6 +72,8 @@ uint64_t stream_count(const struct stream *stream); /* entries */
 
 /* Reads the head, also of a stream that does not exist. Call it before any change. */
 STORE_MUST_CHECK enum store_result stream_load_head(struct stream *stream);
+/* The ID of the first entry; zeros: there is none. */
+STORE_MUST_CHECK enum store_result stream_first_entry(struct stream *stream, struct stream_id *id);
 /* The last of the entries, which is not deleted; STORE_ABSENT: there is none. */
 STORE_MUST_CHECK enum store_result stream_last_entry(struct stream *stream, struct stream_id *id);
 

@@ -1,6 +1,6 @@
 /*
  * Invariant: each pending entry has its two keys, one of the group and one of a consumer that the
- * group has.
+ * group has; and each consumer has its name under its number.
  */
 #include "server/types/stream_group.h"
 
@@ -11,7 +11,26 @@
 #include "server/exec/long_run.h"
 #include "server/types/string_walk.h"
 
-enum kind { KIND_GROUP = 1, KIND_CONSUMER = 2, KIND_PENDING = 3, KIND_OF_CONSUMER = 4 };
+enum kind {
+    KIND_GROUP = 1,
+    KIND_CONSUMER = 2,
+    KIND_PENDING = 3,
+    KIND_OF_CONSUMER = 4,
+    KIND_NAME = 5,
+    KIND_GRAVE = 6
+};
+
+/* What a group has besides its own entry. */
+static const enum kind parts[] = {KIND_CONSUMER, KIND_PENDING, KIND_OF_CONSUMER, KIND_NAME};
+#define PARTS (sizeof parts / sizeof parts[0])
+
+#if SIZES_ARE_TINY
+#define DESTROYED_AT_ONCE 8u
+#define PURGED_AT_ONCE 4u
+#else
+#define DESTROYED_AT_ONCE 1000u
+#define PURGED_AT_ONCE 64u
+#endif
 
 #define NUMBER BIG_ENDIAN_BYTES
 #define GROUP_BYTES (NUMBER + STREAM_ID_BYTES + NUMBER)
@@ -131,12 +150,17 @@ static enum store_result range_of(struct stream *stream, struct state_key key, u
     return result;
 }
 
-/* Removes all entries that begin with the key, in steps. */
-static enum store_result remove_range(struct stream *stream, const struct state_key *key)
+/* Removes the first entries that begin with the key, in steps: at most *most, which it subtracts.
+ */
+static enum store_result remove_some(struct stream *stream, const struct state_key *key,
+                                     uint64_t *most)
 {
     struct store_cursor cursor;
     uint64_t first, count;
     enum store_result result = range_of(stream, *key, &first, &count);
+    if (count > *most)
+        count = *most;
+    *most -= count;
     if (result == STORE_OK)
         result = store_tree_seek_rank(stream->state, first, &cursor);
     for (uint64_t i = 0; i < count && result == STORE_OK; i++) {
@@ -145,6 +169,12 @@ static enum store_result remove_range(struct stream *stream, const struct state_
             result = call_yield_at(stream->call, i);
     }
     return result;
+}
+
+static enum store_result remove_range(struct stream *stream, const struct state_key *key)
+{
+    uint64_t most = UINT64_MAX;
+    return remove_some(stream, key, &most);
 }
 
 /* ---- entries with names ---- */
@@ -308,16 +338,70 @@ enum store_result stream_group_create(struct stream *stream, struct resp_slice n
     return stream_group_save(group);
 }
 
-enum store_result stream_group_destroy(const struct stream_group *group)
+/* Of all its parts together. */
+static enum store_result count_parts(const struct stream_group *group, uint64_t *total)
 {
-    static const enum kind kinds[] = {KIND_CONSUMER, KIND_PENDING, KIND_OF_CONSUMER};
-    struct state_key prefix = key_of(KIND_GROUP);
-    enum store_result result = remove_named(group->stream, &prefix, group->name, GROUP_BYTES);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && result == STORE_OK; i++) {
-        struct state_key key = key_in(kinds[i], group);
-        result = remove_range(group->stream, &key);
+    enum store_result result = STORE_OK;
+    *total = 0;
+    for (size_t i = 0; i < PARTS && result == STORE_OK; i++) {
+        uint64_t first, count;
+        result = range_of(group->stream, key_in(parts[i], group), &first, &count);
+        *total += count;
     }
     return result;
+}
+
+static enum store_result remove_parts(const struct stream_group *group, uint64_t *most)
+{
+    enum store_result result = STORE_OK;
+    for (size_t i = 0; i < PARTS && result == STORE_OK; i++) {
+        struct state_key key = key_in(parts[i], group);
+        result = remove_some(group->stream, &key, most);
+    }
+    return result;
+}
+
+static enum store_result add_grave(const struct stream_group *group)
+{
+    struct store_cursor cursor;
+    struct store_entry entry;
+    struct state_key key = key_in(KIND_GRAVE, group);
+    bool found;
+    enum store_result result = find(group->stream, &key, &cursor, &entry, &found);
+    return result == STORE_OK ? insert(group->stream, &cursor, &key, "", 0) : result;
+}
+
+enum store_result stream_group_destroy(const struct stream_group *group)
+{
+    struct state_key prefix = key_of(KIND_GROUP);
+    uint64_t total;
+    enum store_result result = remove_named(group->stream, &prefix, group->name, GROUP_BYTES);
+    if (result == STORE_OK)
+        result = count_parts(group, &total);
+    if (result != STORE_OK)
+        return result;
+    return total > DESTROYED_AT_ONCE ? add_grave(group) : remove_parts(group, &total);
+}
+
+enum store_result stream_group_purge(struct stream *stream)
+{
+    struct store_cursor cursor;
+    struct store_entry entry;
+    struct state_key key = key_of(KIND_GRAVE);
+    uint64_t most = PURGED_AT_ONCE;
+    bool found;
+    entry.key_len = 0; /* where there is no entry */
+    enum store_result result = find(stream, &key, &cursor, &entry, &found);
+    if (result != STORE_OK || !begins_with(&entry, &key))
+        return result;
+    if (entry.key_len != 1 + NUMBER)
+        return STORE_DAMAGED;
+    struct stream_group group = {.stream = stream, .number = big_endian_read(entry.key + 1)};
+    result = remove_parts(&group, &most);
+    if (result != STORE_OK || most == 0)
+        return result;
+    key = key_in(KIND_GRAVE, &group);
+    return remove_range(stream, &key);
 }
 
 enum store_result stream_group_count(struct stream *stream, uint64_t *count)
@@ -372,13 +456,47 @@ enum store_result stream_consumer_save(const struct stream_consumer *consumer)
     return put_named(consumer->group->stream, &prefix, consumer->name, value, sizeof value);
 }
 
+static enum store_result put_name(const struct stream_consumer *consumer)
+{
+    struct stream *stream = consumer->group->stream;
+    struct store_cursor cursor;
+    struct store_entry entry;
+    struct state_key key = key_in(KIND_NAME, consumer->group);
+    bool found;
+    add_number(&key, consumer->number);
+    enum store_result result = find(stream, &key, &cursor, &entry, &found);
+    if (result == STORE_OK && found)
+        return STORE_DAMAGED;
+    return result == STORE_OK
+               ? insert(stream, &cursor, &key, consumer->name.data, consumer->name.len)
+               : result;
+}
+
 enum store_result stream_consumer_create(const struct stream_group *group, struct resp_slice name,
                                          struct stream_consumer *consumer)
 {
     consumer->group = group;
     consumer->name = name;
     consumer->number = store_next_sequence(group->stream->call->server->store);
-    return stream_consumer_save(consumer);
+    enum store_result result = stream_consumer_save(consumer);
+    return result == STORE_OK ? put_name(consumer) : result;
+}
+
+enum store_result stream_consumer_name(const struct stream_group *group, uint64_t number,
+                                       struct resp_slice *name)
+{
+    struct store_cursor cursor;
+    struct store_entry entry;
+    struct state_key key = key_in(KIND_NAME, group);
+    bool found;
+    add_number(&key, number);
+    enum store_result result = find(group->stream, &key, &cursor, &entry, &found);
+    if (result == STORE_OK && !found)
+        return STORE_DAMAGED;
+    *name = (struct resp_slice){entry.value.bytes, entry.value.length};
+    if (result == STORE_OK && entry.value.large)
+        result = string_view(group->stream->call, &entry.value, 0, name->len, &name->data);
+    return result;
 }
 
 /* Removes one of the consumer's pending entries from the list of the group. */
@@ -418,9 +536,11 @@ enum store_result stream_consumer_remove(const struct stream_consumer *consumer,
     }
     if (result == STORE_OK)
         result = remove_range(stream, &prefix);
-    struct state_key names = key_in(KIND_CONSUMER, group);
-    return result == STORE_OK ? remove_named(stream, &names, consumer->name, CONSUMER_BYTES)
-                              : result;
+    struct state_key names = key_in(KIND_CONSUMER, group), name = key_in(KIND_NAME, group);
+    add_number(&name, consumer->number);
+    if (result == STORE_OK)
+        result = remove_named(stream, &names, consumer->name, CONSUMER_BYTES);
+    return result == STORE_OK ? remove_range(stream, &name) : result;
 }
 
 enum store_result stream_consumer_count(const struct stream_group *group, uint64_t *count)
@@ -442,17 +562,38 @@ enum store_result stream_consumer_at(const struct stream_group *group, uint64_t 
 
 /* ---- pending entries ---- */
 
-enum store_result stream_pending_count(const struct stream_group *group,
-                                       const struct stream_consumer *consumer, uint64_t *count)
+/* Ranks of the pending entries from this ID on. */
+static enum store_result pending_range(const struct stream_group *group, const uint64_t *consumer,
+                                       struct stream_id from, uint64_t *first, uint64_t *count)
 {
-    uint64_t first;
-    return range_of(group->stream, pending_key(group, consumer == NULL ? NULL : &consumer->number),
-                    &first, count);
+    struct store_cursor cursor;
+    struct state_key prefix = pending_key(group, consumer), key = prefix;
+    uint64_t begin;
+    enum store_result result = range_of(group->stream, prefix, &begin, count);
+    *first = begin;
+    if (result != STORE_OK || *count == 0 || stream_id_is_zero(from))
+        return result;
+    add_id(&key, from);
+    result = store_tree_seek(group->stream->state, key.bytes, key.len, &cursor);
+    if (result == STORE_OK && (cursor.rank < begin || cursor.rank - begin > *count))
+        return STORE_DAMAGED;
+    *first = cursor.rank;
+    *count -= cursor.rank - begin;
+    return result;
 }
 
-static enum store_result read_pending(const struct store_entry *entry, size_t prefix_len,
+enum store_result stream_pending_count(const struct stream_group *group,
+                                       const struct stream_consumer *consumer,
+                                       struct stream_id from, uint64_t *count)
+{
+    uint64_t first;
+    return pending_range(group, consumer == NULL ? NULL : &consumer->number, from, &first, count);
+}
+
+static enum store_result read_pending(const struct store_entry *entry,
                                       struct stream_pending *pending)
 {
+    const size_t prefix_len = 1 + NUMBER;
     if (entry->value.large || entry->value.length != PENDING_BYTES ||
         entry->key_len != prefix_len + STREAM_ID_BYTES)
         return STORE_DAMAGED;
@@ -464,20 +605,66 @@ static enum store_result read_pending(const struct store_entry *entry, size_t pr
     return STORE_OK;
 }
 
-/* The first pending entry of the group from this ID on. */
-static enum store_result seek_in_group(const struct stream_group *group, struct stream_id id,
-                                       struct stream_pending *pending)
+enum store_result stream_pending_last(const struct stream_group *group,
+                                      struct stream_pending *pending)
 {
     struct store_cursor cursor;
     struct store_entry entry;
-    struct state_key prefix = pending_key(group, NULL), key = prefix;
+    uint64_t first, count;
+    enum store_result result = pending_range(group, NULL, STREAM_ID_MIN, &first, &count);
+    if (result == STORE_OK && count == 0)
+        return STORE_ABSENT;
+    if (result == STORE_OK)
+        result = store_tree_seek_rank(group->stream->state, first + count - 1, &cursor);
+    if (result == STORE_OK)
+        result = store_tree_get(&cursor, &entry);
+    return result == STORE_OK ? read_pending(&entry, pending) : result;
+}
+
+/* The first entry from this one on that begins with the prefix; or STORE_ABSENT. */
+static enum store_result seek(const struct stream_group *group, const uint64_t *consumer,
+                              struct stream_id id, struct store_cursor *cursor,
+                              struct store_entry *entry)
+{
+    struct state_key prefix = pending_key(group, consumer), key = prefix;
     bool found;
     add_id(&key, id);
-    entry.key_len = 0; /* where there is no entry */
-    enum store_result result = find(group->stream, &key, &cursor, &entry, &found);
+    entry->key_len = 0; /* where there is no entry */
+    enum store_result result = find(group->stream, &key, cursor, entry, &found);
     if (result != STORE_OK)
         return result;
-    return begins_with(&entry, &prefix) ? read_pending(&entry, prefix.len, pending) : STORE_ABSENT;
+    return begins_with(entry, &prefix) ? STORE_OK : STORE_ABSENT;
+}
+
+enum store_result stream_pending_get(const struct stream_group *group, struct stream_id id,
+                                     struct stream_pending *pending, bool *found)
+{
+    struct store_cursor cursor;
+    struct store_entry entry;
+    enum store_result result = seek(group, NULL, id, &cursor, &entry);
+    *found = false;
+    if (result == STORE_OK)
+        result = read_pending(&entry, pending);
+    *found = result == STORE_OK && stream_id_compare(pending->id, id) == 0;
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
+/* The pending entry of a group's or a consumer's list. */
+static enum store_result read_listed(const struct stream_group *group,
+                                     const struct stream_consumer *consumer,
+                                     const struct store_entry *entry,
+                                     struct stream_pending *pending)
+{
+    const size_t prefix_len = 1 + 2 * NUMBER;
+    bool found;
+    if (consumer == NULL)
+        return read_pending(entry, pending);
+    if (entry->key_len != prefix_len + STREAM_ID_BYTES)
+        return STORE_DAMAGED;
+    enum store_result result =
+        stream_pending_get(group, stream_id_read(entry->key + prefix_len), pending, &found);
+    bool is_sound = found && pending->consumer == consumer->number;
+    return result == STORE_OK && !is_sound ? STORE_DAMAGED : result;
 }
 
 enum store_result stream_pending_seek(const struct stream_group *group,
@@ -486,24 +673,27 @@ enum store_result stream_pending_seek(const struct stream_group *group,
 {
     struct store_cursor cursor;
     struct store_entry entry;
-    bool found;
-    if (consumer == NULL)
-        return seek_in_group(group, id, pending);
-    struct state_key prefix = pending_key(group, &consumer->number), key = prefix;
-    add_id(&key, id);
-    entry.key_len = 0;
-    enum store_result result = find(group->stream, &key, &cursor, &entry, &found);
-    if (result == STORE_OK && !begins_with(&entry, &prefix))
+    enum store_result result =
+        seek(group, consumer == NULL ? NULL : &consumer->number, id, &cursor, &entry);
+    return result == STORE_OK ? read_listed(group, consumer, &entry, pending) : result;
+}
+
+enum store_result stream_pending_nth(const struct stream_group *group,
+                                     const struct stream_consumer *consumer, struct stream_id from,
+                                     uint64_t n, struct stream_pending *pending)
+{
+    struct store_cursor cursor;
+    struct store_entry entry;
+    uint64_t first, count;
+    enum store_result result =
+        pending_range(group, consumer == NULL ? NULL : &consumer->number, from, &first, &count);
+    if (result == STORE_OK && n >= count)
         return STORE_ABSENT;
-    if (result == STORE_OK && entry.key_len != prefix.len + STREAM_ID_BYTES)
-        return STORE_DAMAGED;
-    if (result != STORE_OK)
-        return result;
-    id = stream_id_read(entry.key + prefix.len);
-    result = seek_in_group(group, id, pending);
-    bool is_sound = result == STORE_OK && stream_id_compare(pending->id, id) == 0 &&
-                    pending->consumer == consumer->number;
-    return is_sound || (result != STORE_OK && result != STORE_ABSENT) ? result : STORE_DAMAGED;
+    if (result == STORE_OK)
+        result = store_tree_seek_rank(group->stream->state, first + n, &cursor);
+    if (result == STORE_OK)
+        result = store_tree_get(&cursor, &entry);
+    return result == STORE_OK ? read_listed(group, consumer, &entry, pending) : result;
 }
 
 /* Adds the entry to a consumer's list, or removes it. */
@@ -524,29 +714,30 @@ static enum store_result list_for_consumer(const struct stream_group *group, uin
 }
 
 enum store_result stream_pending_put(const struct stream_group *group,
-                                     const struct stream_pending *before,
                                      const struct stream_pending *pending)
 {
     struct store_cursor cursor;
     struct store_entry entry;
+    struct stream_pending before;
     struct state_key key = pending_key(group, NULL);
     char value[PENDING_BYTES];
-    bool found, moves = before == NULL || before->consumer != pending->consumer;
+    bool found;
     add_id(&key, pending->id);
     big_endian_write(value, pending->consumer);
     big_endian_write(value + NUMBER, (uint64_t)pending->delivered_ms);
     big_endian_write(value + 2 * NUMBER, pending->count);
     enum store_result result = find(group->stream, &key, &cursor, &entry, &found);
-    if (result == STORE_OK && found != (before != NULL))
-        return STORE_DAMAGED;
+    if (result == STORE_OK && found)
+        result = read_pending(&entry, &before);
     if (result == STORE_OK)
         result = found ? replace(group->stream, &cursor, value, sizeof value)
                        : insert(group->stream, &cursor, &key, value, sizeof value);
-    if (result == STORE_OK && moves && before != NULL)
-        result = list_for_consumer(group, before->consumer, pending->id, false);
-    return result == STORE_OK && moves
-               ? list_for_consumer(group, pending->consumer, pending->id, true)
-               : result;
+    if (result != STORE_OK || (found && before.consumer == pending->consumer))
+        return result;
+    if (found)
+        result = list_for_consumer(group, before.consumer, pending->id, false);
+    return result == STORE_OK ? list_for_consumer(group, pending->consumer, pending->id, true)
+                              : result;
 }
 
 enum store_result stream_pending_remove(const struct stream_group *group,

@@ -16,6 +16,9 @@
  *                            8      when it was delivered, in Unix milliseconds
  *                            8      how often
  *     4, group, consumer, ID        the same entry, by consumer; empty
+ *     5, group, consumer     .      name of the consumer
+ *     6, group                      a group that was destroyed, and of which entries may be left;
+ *                                   empty
  *
  * The first byte of a key is its kind, numbers have 8 bytes, IDs 16. Of a name longer than
  * STREAM_NAME_MOST the key has only the first bytes, and the value ends with the whole name; such
@@ -68,8 +71,10 @@ STORE_MUST_CHECK enum store_result
 stream_group_create(struct stream *stream, struct resp_slice name, struct stream_group *group);
 /* Stores its last and read. */
 STORE_MUST_CHECK enum store_result stream_group_save(const struct stream_group *group);
-/* Removes it with all that it has, in steps. */
+/* Removes it. If it has much, stream_group_purge() removes that later. */
 STORE_MUST_CHECK enum store_result stream_group_destroy(const struct stream_group *group);
+/* Removes some of what destroyed groups have left. Commands on groups that write call it. */
+STORE_MUST_CHECK enum store_result stream_group_purge(struct stream *stream);
 /* How many groups there are. */
 STORE_MUST_CHECK enum store_result stream_group_count(struct stream *stream, uint64_t *count);
 /* Group number `i` in the order of names; its name is copied. */
@@ -94,21 +99,35 @@ STORE_MUST_CHECK enum store_result stream_consumer_count(const struct stream_gro
                                                          uint64_t *count);
 STORE_MUST_CHECK enum store_result stream_consumer_at(const struct stream_group *group, uint64_t i,
                                                       struct stream_consumer *consumer);
+/* The name of the consumer with this number, which the group has; valid until the next call on the
+ * stream. */
+STORE_MUST_CHECK enum store_result stream_consumer_name(const struct stream_group *group,
+                                                        uint64_t number, struct resp_slice *name);
 
 /* ---- pending entries ---- */
 
-/* How many there are: of the group, or of one consumer. */
+/* How many there are from this ID on: of the group, or of one consumer. */
 STORE_MUST_CHECK enum store_result stream_pending_count(const struct stream_group *group,
                                                         const struct stream_consumer *consumer,
-                                                        uint64_t *count);
+                                                        struct stream_id from, uint64_t *count);
+/* The last one of the group; STORE_ABSENT: there is none. */
+STORE_MUST_CHECK enum store_result stream_pending_last(const struct stream_group *group,
+                                                       struct stream_pending *pending);
 /* The first one from this ID on, of the group or of one consumer. STORE_ABSENT: there is none. */
 STORE_MUST_CHECK enum store_result stream_pending_seek(const struct stream_group *group,
                                                        const struct stream_consumer *consumer,
                                                        struct stream_id id,
                                                        struct stream_pending *pending);
-/* Adds it, or replaces the one with its ID. `before`: what there is, or NULL. */
+/* The one `n` places behind the first one from this ID on. */
+STORE_MUST_CHECK enum store_result stream_pending_nth(const struct stream_group *group,
+                                                      const struct stream_consumer *consumer,
+                                                      struct stream_id from, uint64_t n,
+                                                      struct stream_pending *pending);
+STORE_MUST_CHECK enum store_result stream_pending_get(const struct stream_group *group,
+                                                      struct stream_id id,
+                                                      struct stream_pending *pending, bool *found);
+/* Adds it, or replaces the one with its ID. */
 STORE_MUST_CHECK enum store_result stream_pending_put(const struct stream_group *group,
-                                                      const struct stream_pending *before,
                                                       const struct stream_pending *pending);
 STORE_MUST_CHECK enum store_result stream_pending_remove(const struct stream_group *group,
                                                          const struct stream_pending *pending);

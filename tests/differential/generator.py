@@ -15,7 +15,7 @@ NOT_QUEUED = {"KEYS", "RANDOMKEY"}
 # They wait for somebody, and there is nobody here: outside of a transaction for a moment only, and
 # seldom.
 BLOCKING = {"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN",
-            "WAIT", "XREAD"}
+            "WAIT", "XREAD", "XREADGROUP"}
 
 # Rather seldom, since they take long or undo what was set up.
 SELDOM = {"CONFIG", "DEBUG", "SCRIPT", "HELLO", "RESET", "SHUTDOWN", "CLIENT", "COMMAND"}

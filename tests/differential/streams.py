@@ -76,3 +76,65 @@ class Streams:
         ids = [b"1" if identity == b"+" else identity for identity in ids]  # of 7.4
         options = self.options([["COUNT", self.integer()], ["BLOCK", 1]], 2)
         return options + ["STREAMS"] + [self.stream() for _ in range(count)] + ids
+
+    # ---- groups ----
+
+    def group(self):
+        return b"g%d" % self.random.randrange(2) if self.chance(0.95) else self.value()
+
+    def consumer(self):
+        """One that there is: 7.2 makes one in more cases than 7.0 does."""
+        return b"c%d" % self.random.randrange(3)
+
+    def with_consumers(self, key, group):
+        if not self.planned:
+            self.planned = [["XGROUP", "CREATECONSUMER", key, group, b"c%d" % i] for i in range(3)]
+
+    def XGROUP(self):
+        way, key, group = self.random.random(), self.stream(), self.group()
+        if way < 0.6:
+            self.with_consumers(key, group)
+            start = self.random.choice([b"$", b"0", self.some_id()])
+            return ["CREATE", key, group, start] + self.options([["MKSTREAM"], ["ENTRIESREAD", self.integer()]], 2)
+        if way < 0.75:
+            return ["SETID", key, group, self.some_id()] + self.option("ENTRIESREAD", self.integer())
+        if way < 0.85:
+            self.with_consumers(key, group)
+            return ["DELCONSUMER", key, group, self.consumer()]
+        if way < 0.95:
+            return ["DESTROY", key, group]
+        return ["CREATECONSUMER", key, group, self.consumer()]
+
+    def XREADGROUP(self):
+        count = self.random.randrange(1, 3)
+        options = self.options([["COUNT", self.integer()], ["NOACK"], ["BLOCK", 1]], 2)
+        ids = [b">" if self.chance(0.7) else self.some_id() for _ in range(count)]
+        return ["GROUP", self.group(), self.consumer()] + options + ["STREAMS"] + [
+            self.stream() for _ in range(count)] + ids
+
+    def XACK(self):
+        return [self.stream(), self.group()] + [self.some_id() for _ in range(self.random.randrange(1, 5))]
+
+    def XPENDING(self):
+        words = [self.stream(), self.group()]
+        if self.chance(0.4):
+            return words
+        return words + self.option("IDLE", self.random.choice([0, 10**9])) + [
+            self.bound(), self.bound(), self.integer()] + self.option(self.consumer())
+
+    def XCLAIM(self):
+        options = [["FORCE"], ["JUSTID"], ["IDLE", self.integer()], ["RETRYCOUNT", self.integer()],
+                   ["LASTID", self.some_id()]]
+        return [self.stream(), self.group(), self.consumer(), self.random.choice([0, 10**9])] + [
+            self.some_id() for _ in range(self.random.randrange(1, 4))] + self.options(options, 2)
+
+    def XAUTOCLAIM(self):
+        return [self.stream(), self.group(), self.consumer(), self.random.choice([0, 10**9]),
+                self.bound()] + self.options([["COUNT", self.integer()], ["JUSTID"]], 2)
+
+    def XINFO(self):
+        kind = self.random.choice(["STREAM", "GROUPS", "CONSUMERS"])
+        if kind == "CONSUMERS":
+            return [kind, self.stream(), self.group()]
+        full = ["FULL"] + self.option("COUNT", self.integer()) if self.chance(0.6) else []
+        return [kind, self.stream()] + (full if kind == "STREAM" else [])

@@ -232,7 +232,7 @@ def test_readers_that_wait_get_each_entry_once_and_in_order(server):
 def test_scripts_and_transactions_do_not_wait(server):
     client = server.client()
     assert client.eval("return redis.call('XREAD', 'STREAMS', KEYS[1], '$')", 1, "s") is None
-    with pytest.raises(redis.ResponseError, match="xread command is not allowed with BLOCK option"):
+    with pytest.raises(redis.ResponseError, match="XREAD command is not allowed with BLOCK option"):
         client.eval("return redis.call('XREAD', 'BLOCK', 0, 'STREAMS', KEYS[1], '$')", 1, "s")
     pipe = client.pipeline()
     pipe.xread({"s": "$"}, block=0)
