@@ -10,6 +10,7 @@
 #include "server/commands/cmd_stream_reply.h"
 #include "server/commands/commands.h"
 #include "server/core/call.h"
+#include "server/exec/keyspace.h"
 #include "server/exec/long_run.h"
 
 /* ---- XPENDING with a range ---- */
@@ -525,13 +526,23 @@ static enum store_result autoclaim(struct claim *claim, struct stream_id from, u
     return end_claim(claim);
 }
 
+/* Redis looks the key up before it reads the arguments. */
+static enum store_result only_look_up(struct call *call)
+{
+    struct store_item item;
+    enum store_result result = store_get(call->txn, call->keys, &item);
+    if (result == STORE_OK || result == STORE_ABSENT)
+        call_count_lookup(call, call->keys, result);
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
 enum store_result cmd_xautoclaim(struct call *call)
 {
     struct claim claim = {.call = call, .retry_count = -1, .delivered_ms = call->now_ms};
     struct stream_id from;
     int64_t count;
     if (!read_autoclaim(&claim, &from, &count))
-        return STORE_OK;
+        return only_look_up(call);
     enum store_result result = stream_find_group(call, &claim.stream, call->argv[2], &claim.group);
     return result == STORE_OK ? autoclaim(&claim, from, (uint64_t)count) : result;
 }

@@ -152,8 +152,8 @@
 
 #include "storage/store.h"
 
-#define FORMAT_VERSION 3u
-#define FORMAT_VERSION_OLDEST 2u /* still read: only internal entries of the server differ */
+#define FORMAT_VERSION 4u
+#define FORMAT_VERSION_OLDEST 2u /* still read: only entries and types of the server differ */
 #define FORMAT_STAMP (FORMAT_VERSION | SIZES_VERSION_MARK) /* as stored in files */
 #define FORMAT_STAMP_OLDEST (FORMAT_VERSION_OLDEST | SIZES_VERSION_MARK)
 #define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */

@@ -47,6 +47,41 @@ SINCE_3 = {
     b"long numbers": [b"%d" % (i * 10**18 // 29) for i in range(-200, 200)],
     b"numbers and others": [b"%d" % (i * 10**18 // 13) for i in range(-50, 50)] + [b"x", b"-1", b"a"],
 }
+# Streams: with groups, empty, and with long entries.
+SINCE_4 = {
+    b"stream": [(b"%d-%d" % (i // 3 + 1, i % 3), {b"field": b"value %d" % i}) for i in range(2000)],
+    b"empty stream": [],
+    b"stream of long entries": [(b"1-0", {b"a": long(b"a", 3000), b"b": b""}),
+                                (b"1-1", {b"c": long(b"c", 150_000)})],
+}
+GROUPS = [b"a group", long(b"a long name", 600)]
+
+
+def fill_streams(client):
+    for key, entries in SINCE_4.items():
+        for identity, fields in entries + [(b"999-9", {b"x": b"deleted"})]:
+            client.xadd(key, fields, identity)
+        client.xdel(key, b"999-9")
+    for group in GROUPS:
+        client.xgroup_create(b"stream", group, b"0")
+        client.xreadgroup(group, b"one", {b"stream": b">"}, count=300)
+        client.xreadgroup(group, b"other", {b"stream": b">"}, count=10)
+        client.xack(b"stream", group, *(identity for identity, _ in SINCE_4[b"stream"][:200]))
+
+
+def verify_streams(client):
+    for key, entries in SINCE_4.items():
+        assert client.xrange(key) == entries, key
+        info = client.xinfo_stream(key)
+        assert info["last-generated-id"] == info["max-deleted-entry-id"] == b"999-9"
+        assert info["entries-added"] == len(entries) + 1
+    groups = client.xinfo_groups(b"stream")
+    assert [(group["name"], group["consumers"], group["pending"]) for group in groups] == [
+        (name, 2, 110) for name in sorted(GROUPS)]
+    for group in GROUPS:
+        pending = client.xpending_range(b"stream", group, "-", "+", 1000)
+        assert [(p["message_id"], p["consumer"], p["times_delivered"]) for p in pending] == [
+            (SINCE_4[b"stream"][i][0], b"one" if i < 300 else b"other", 1) for i in range(200, 310)]
 
 
 def fill(client, other):
@@ -70,6 +105,7 @@ def fill(client, other):
             client.sadd(key, *members[100:])
         else:
             client.sadd(key, *members)
+    fill_streams(client)
     client.pfadd(b"hyperloglog", *range(1000))
     client.set(b"expires", b"late", pxat=FAR)
     client.set(b"deleted", b"x")
@@ -88,6 +124,9 @@ def verify(client, other, version):
                 assert list(client.hgetall(key).items()) == list(members.items()), key
             else:
                 assert client.sort(key, by="nosort") == members, key
+    if version >= 4:
+        keys += len(SINCE_4)
+        verify_streams(client)
     for key, value in STRINGS.items():
         assert client.get(key) == value, key[:20]
     assert client.strlen(b"hole") == 10_000_001 and client.bitcount(b"hole") == 1
