@@ -10,7 +10,7 @@ import streams
 import talk
 
 # What they answer is in no order, or by chance: within EXEC's reply nobody would compare it so.
-NOT_QUEUED = {"KEYS", "RANDOMKEY"}
+NOT_QUEUED = {"KEYS", "RANDOMKEY", "XGROUP"}  # the last one comes with commands that follow it
 
 # They wait for somebody, and there is nobody here: outside of a transaction for a moment only, and
 # seldom.
