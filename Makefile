@@ -246,6 +246,7 @@ SERVER_SRC := \
 	server/commands/cmd_memory.c \
 	server/commands/cmd_multi.c \
 	server/commands/cmd_pubsub.c \
+	server/commands/cmd_restore.c \
 	server/commands/cmd_rdma.c \
 	server/commands/cmd_scan.c \
 	server/commands/cmd_script.c \
