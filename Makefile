@@ -188,9 +188,11 @@ SERVER_SRC := \
 	server/types/hyperloglog.c \
 	server/types/list.c \
 	server/types/stream.c \
+	server/types/stream_dump.c \
 	server/types/stream_group.c \
 	server/types/stream_id.c \
 	server/types/stream_lag.c \
+	server/types/stream_restore.c \
 	server/types/member_tree.c \
 	server/types/members.c \
 	server/types/members_order.c \
@@ -200,6 +202,8 @@ SERVER_SRC := \
 	server/types/rdb_packed.c \
 	server/types/rdb_read.c \
 	server/types/rdb_reader.c \
+	server/types/rdb_stream_read.c \
+	server/types/rdb_stream_write.c \
 	server/types/rdb_write.c \
 	server/types/scan_args.c \
 	server/types/set.c \
@@ -531,7 +535,8 @@ BENCHMARK_SRC := \
 # Fuzzers, likewise.
 FUZZERS := fuzz_resp fuzz_rdb
 
-fuzz_rdb_LINK = $(call objects,server/types/rdb_packed.c server/types/rdb_read.c server/types/rdb_reader.c server/types/rdb_write.c) $(PROTOCOL_LIB)
+fuzz_rdb_LINK = $(call objects,server/types/rdb_packed.c server/types/rdb_read.c server/types/rdb_reader.c server/types/rdb_stream_read.c \
+	server/types/rdb_stream_write.c server/types/rdb_write.c) $(PROTOCOL_LIB)
 fuzz_resp_LINK = $(PROTOCOL_LIB)
 
 # ---- variants ----

@@ -10,13 +10,14 @@
 #include "server/types/list.h"
 #include "server/types/members.h"
 #include "server/types/rdb_write.h"
+#include "server/types/stream_dump.h"
 #include "server/types/string_walk.h"
 #include "server/types/zset_order.h"
 
 /* Indexed by enum rdb_kind, which has the same numbers as the item types. */
 _Static_assert(RDB_STRING == (int)TYPE_STRING && RDB_LIST == (int)TYPE_LIST &&
                    RDB_SET == (int)TYPE_SET && RDB_ZSET == (int)TYPE_ZSET &&
-                   RDB_HASH == (int)TYPE_HASH,
+                   RDB_HASH == (int)TYPE_HASH && RDB_STREAM == (int)TYPE_STREAM,
                "one numbering");
 
 #define LONG_STRING (1024 * 1024) /* not compressed, and sent from where it is stored */
@@ -27,15 +28,6 @@ struct dumping {
     enum item_type type;
 };
 
-/* The bytes added after `before` are final. */
-static void add_to_checksum(struct collector *collector, size_t before)
-{
-    const struct resp_writer *out = &collector->out;
-    if (!out->failed)
-        collector->checksum = rdb_checksum(
-            collector->checksum, (struct resp_slice){out->data + before, out->len - before});
-}
-
 /* Does nothing after the first time. */
 static void put_head(struct collector *collector, enum rdb_kind kind, uint64_t count)
 {
@@ -43,8 +35,8 @@ static void put_head(struct collector *collector, enum rdb_kind kind, uint64_t c
         return;
     rdb_put_head(&collector->out, kind, count);
     if (kind == RDB_STRING)
-        rdb_put_plain_head(&collector->out, count);
-    add_to_checksum(collector, 0);
+        rdb_put_length(&collector->out, count);
+    rdb_add_to_checksum(&collector->checksum, &collector->out, 0);
 }
 
 static enum store_result dump_member(void *arg, struct resp_slice name, struct resp_slice value)
@@ -60,7 +52,7 @@ static enum store_result dump_member(void *arg, struct resp_slice name, struct r
         rdb_put_string(out, value);
     else if (dumping->type == TYPE_ZSET)
         rdb_put_score(out, score);
-    add_to_checksum(dumping->collector, before);
+    rdb_add_to_checksum(&dumping->collector->checksum, out, before);
     return out->failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
@@ -105,7 +97,7 @@ static enum store_result dump_list(struct call *call, const struct store_item *i
             break;
         size_t before = collector->out.len;
         rdb_put_string(&collector->out, (struct resp_slice){bytes, element.length});
-        add_to_checksum(collector, before);
+        rdb_add_to_checksum(&collector->checksum, &collector->out, before);
         collector->at++;
         if (collector_step_is_full(collector))
             return collector_step(call, collector);
@@ -125,7 +117,7 @@ static enum store_result dump_string(struct call *call, const struct store_item 
         return result;
     rdb_put_head(&collector->out, RDB_STRING, 1);
     rdb_put_string(&collector->out, (struct resp_slice){bytes, item->length});
-    add_to_checksum(collector, 0);
+    rdb_add_to_checksum(&collector->checksum, &collector->out, 0);
     return STORE_OK;
 }
 
@@ -195,10 +187,6 @@ enum store_result cmd_dump(struct call *call)
         resp_null(call->reply);
         return STORE_OK;
     }
-    if (result == STORE_OK && item_type(&item) == TYPE_STREAM) {
-        resp_error(call->reply, "ERR DUMP of streams is not built yet");
-        return STORE_OK;
-    }
     struct collector *collector = result == STORE_OK ? collector_get(call) : NULL;
     if (collector == NULL)
         return result == STORE_OK ? STORE_NO_MEMORY : result;
@@ -211,6 +199,8 @@ enum store_result cmd_dump(struct call *call)
         result = dump_string(call, &item, collector);
     else if (item_type(&item) == TYPE_LIST)
         result = dump_list(call, &item, collector);
+    else if (item_type(&item) == TYPE_STREAM)
+        result = stream_dump(call, &item, collector);
     else
         result = dump_members(call, &item, collector);
     return result == STORE_OK ? reply_payload(call, collector) : result;

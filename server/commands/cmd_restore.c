@@ -17,6 +17,7 @@
 #include "server/types/rdb_read.h"
 #include "server/types/rdb_write.h"
 #include "server/types/set.h"
+#include "server/types/stream_restore.h"
 #include "server/types/zset_order.h"
 
 #define SUMMED_AT_ONCE (64 * 1024)
@@ -32,6 +33,7 @@ struct restoring {
     bool is_checked; /* no duplicate members */
     struct rdb_value value;
     struct bulk_store bulk_store;
+    struct stream_restore stream_restore;
 };
 
 struct chunk {
@@ -168,7 +170,14 @@ static void restoring_free(void *progress)
     struct restoring *restoring = progress;
     drop_chunks(restoring);
     bulk_store_free(&restoring->bulk_store);
+    stream_restore_free(&restoring->stream_restore);
     free(restoring);
+}
+
+/* Entries of a stream may share the names of their fields: it may be large in any case. */
+static bool may_be_large(struct resp_slice payload)
+{
+    return payload.len >= LONG_PAYLOAD || rdb_is_stream(payload);
 }
 
 /* The call's state. True with NULL: none is needed, because everything is done in one run. Inside
@@ -176,7 +185,7 @@ static void restoring_free(void *progress)
 static bool restoring_get(struct call *call, struct restoring **restoring)
 {
     *restoring = call->progress;
-    if (*restoring != NULL || call->outer != NULL || call->argv[3].len < LONG_PAYLOAD)
+    if (*restoring != NULL || call->outer != NULL || !may_be_large(call->argv[3]))
         return true;
     *restoring = calloc(1, sizeof **restoring);
     if (*restoring == NULL)
@@ -281,6 +290,11 @@ static enum store_result parse(struct call *call, struct restoring *restoring,
     }
 }
 
+static bool has_members(const struct rdb_value *value)
+{
+    return value->kind == RDB_SET || value->kind == RDB_ZSET || value->kind == RDB_HASH;
+}
+
 static enum store_result read_payload(struct call *call, struct restoring *restoring,
                                       struct rdb_value *value)
 {
@@ -290,7 +304,7 @@ static enum store_result read_payload(struct call *call, struct restoring *resto
         return result;
     result = parse(call, restoring, value);
     bool is_checked = restoring != NULL && restoring->is_checked;
-    if (result == STORE_OK && !is_checked && value->kind != RDB_STRING && value->kind != RDB_LIST)
+    if (result == STORE_OK && !is_checked && has_members(value))
         result = find_twins(call, value, &has_twins);
     if (has_twins)
         return refuse_format(call);
@@ -365,11 +379,29 @@ static enum store_result make_large(struct call *call, struct bulk_store *bulk_s
     return bulk_store_put(call, bulk_store, call->keys, parts->type);
 }
 
+static enum store_result make_stream(struct call *call, struct restoring *restoring,
+                                     const struct rdb_stream *source)
+{
+    struct stream_restore *large = NULL;
+    enum store_result result = STORE_OK;
+    if (restoring != NULL && stream_restore_is_large(source))
+        large = &restoring->stream_restore;
+    if (large != NULL)
+        result = stream_restore_go_on(call, large, call->keys, source);
+    if (result != STORE_OK)
+        return result;
+    tell(call);
+    return large != NULL ? stream_restore_put(call, large, call->keys)
+                         : stream_restore_at_once(call, call->keys, source);
+}
+
 static enum store_result make(struct call *call, struct restoring *restoring,
                               const struct rdb_value *value)
 {
     struct bulk_store_parts parts = {(enum item_type)value->kind, value->slices, value->scores,
                                      value->count};
+    if (value->kind == RDB_STREAM)
+        return make_stream(call, restoring, value->stream);
     if (restoring != NULL && value->kind != RDB_STRING && bulk_store_is_large(&parts))
         return make_large(call, &restoring->bulk_store, &parts);
     if (value->kind == RDB_SET || value->kind == RDB_HASH)

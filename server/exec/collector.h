@@ -47,6 +47,11 @@ struct collector {
     uint64_t *spare;     /* of the same size, while `ranks` are being sorted; owned */
     uint64_t width;      /* of the sorted runs in `ranks`; 0: none */
     struct collector_order order;
+    struct {                  /* DUMP of a stream: where it is in its groups */
+        uint64_t group, list; /* index; list 0 is the group's own, the others its consumers' */
+        uint64_t ms, seq;     /* ID where the list continues, if it has_more */
+        bool has_more;
+    } in_group;
     struct source_index *sources; /* of set algebra; owned; NULL: none */
     uint64_t source_bytes;        /* its memory */
     bool is_indexed;              /* it is complete, or there is no memory for it */

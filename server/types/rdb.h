@@ -14,18 +14,21 @@
 #define RDB_VERSION_READ 11 /* and all earlier versions */
 #define RDB_FOOTER_BYTES 10 /* version and checksum at the end of a DUMP payload */
 
-enum rdb_kind { RDB_STRING, RDB_LIST, RDB_SET, RDB_ZSET, RDB_HASH };
+enum rdb_kind { RDB_STRING, RDB_LIST, RDB_SET, RDB_ZSET, RDB_HASH, RDB_STREAM };
 enum rdb_result { RDB_OK, RDB_BAD, RDB_NO_MEMORY, RDB_STOPPED };
 
 /* ---- reading ---- */
+
+struct rdb_stream;
 
 /* A value: one slice for a string, one for each element or member, two for each field of a hash.
  * Slices point into the payload or into memory from `alloc`. */
 struct rdb_value {
     enum rdb_kind kind;
     struct resp_slice *slices;
-    double *scores; /* of sorted sets: one for each slice */
-    size_t count;   /* of slices; at least one */
+    double *scores;            /* of sorted sets: one for each slice */
+    size_t count;              /* of slices; at least one */
+    struct rdb_stream *stream; /* a stream has this instead (rdb_stream_read.h) */
 };
 
 /* Who reads: provides memory, and may stop it. */

@@ -23,29 +23,21 @@ static struct resp_slice slice_of(const uint8_t *at, size_t len)
     return (struct resp_slice){(const char *)at, len};
 }
 
-/* The parts of an entry. `size` is that of head and value together. `is_number`: else a string. */
-struct entry {
-    bool is_number;
-    int64_t number;
-    size_t head, len;
-};
-
-static enum rdb_result add_entry(struct rdb_reader *reader, const uint8_t *at,
-                                 const struct entry *entry)
+static enum rdb_result add_element(struct rdb_reader *reader, const struct rdb_element *element)
 {
-    if (entry->is_number)
-        return rdb_add_number(reader, entry->number);
-    return rdb_add(reader, slice_of(at + entry->head, entry->len));
+    if (element->is_number)
+        return rdb_add_number(reader, element->number);
+    return rdb_add(reader, (struct resp_slice){element->bytes, element->len});
 }
 
-static struct entry string_entry(size_t head, size_t len)
+static struct rdb_element string_entry(size_t head, size_t len)
 {
-    return (struct entry){.head = head, .len = len};
+    return (struct rdb_element){.head = head, .len = len};
 }
 
-static struct entry number_entry(size_t head, int64_t number, size_t len)
+static struct rdb_element number_entry(size_t head, int64_t number, size_t len)
 {
-    return (struct entry){true, number, head, len};
+    return (struct rdb_element){.is_number = true, .number = number, .head = head, .len = len};
 }
 
 static int64_t sign_of_13_bits(unsigned bits)
@@ -56,7 +48,7 @@ static int64_t sign_of_13_bits(unsigned bits)
 /* ---- listpack ---- */
 
 /* `left` is the number of bytes present, without the end marker. */
-static bool listpack_entry(const uint8_t *at, size_t left, struct entry *entry)
+static bool listpack_entry(const uint8_t *at, size_t left, struct rdb_element *entry)
 {
     static const uint8_t sizes[] = {2, 3, 4, 8}; /* of 0xf1 to 0xf4 */
     uint8_t head = at[0];
@@ -102,32 +94,54 @@ static bool count_is(uint64_t stated, uint64_t found)
     return stated == COUNT_UNKNOWN || stated == found;
 }
 
+bool rdb_listpack_open(struct resp_slice bytes, struct rdb_listpack *listpack)
+{
+    const uint8_t *at = (const uint8_t *)bytes.data;
+    if (bytes.len < 7 || rdb_number(at, 4) != bytes.len || at[bytes.len - 1] != END)
+        return false;
+    *listpack = (struct rdb_listpack){
+        .at = at + 6, .end = at + bytes.len - 1, .stated = rdb_number(at + 4, 2)};
+    return true;
+}
+
+bool rdb_listpack_next(struct rdb_listpack *listpack, struct rdb_element *element)
+{
+    const uint8_t *at = listpack->at;
+    size_t left = (size_t)(listpack->end - at);
+    if (left == 0 || !listpack_entry(at, left, element))
+        return false;
+    size_t size = element->head + element->len;
+    size_t behind = mirrored_size(at + size, left - size, size);
+    listpack->at += size + behind;
+    listpack->found++;
+    element->bytes = (const char *)at + element->head;
+    return behind > 0;
+}
+
+bool rdb_listpack_ends(const struct rdb_listpack *listpack)
+{
+    return listpack->at == listpack->end && count_is(listpack->stated, listpack->found);
+}
+
 enum rdb_result rdb_read_listpack(struct rdb_reader *reader, struct resp_slice bytes)
 {
-    const uint8_t *at = (const uint8_t *)bytes.data, *end = at + bytes.len;
-    uint64_t found = 0;
-    if (bytes.len < 7 || rdb_number(at, 4) != bytes.len || *--end != END)
+    struct rdb_listpack listpack;
+    struct rdb_element element;
+    if (!rdb_listpack_open(bytes, &listpack))
         return RDB_BAD;
-    uint64_t stated = rdb_number(at + 4, 2);
-    for (at += 6; at < end; found++) {
-        struct entry entry;
-        if (!listpack_entry(at, (size_t)(end - at), &entry))
+    while (listpack.at < listpack.end) {
+        if (!rdb_listpack_next(&listpack, &element))
             return RDB_BAD;
-        enum rdb_result result = add_entry(reader, at, &entry);
+        enum rdb_result result = add_element(reader, &element);
         if (result != RDB_OK)
             return result;
-        size_t size = entry.head + entry.len;
-        size_t behind = mirrored_size(at + size, (size_t)(end - at) - size, size);
-        if (behind == 0)
-            return RDB_BAD;
-        at += size + behind;
     }
-    return count_is(stated, found) ? RDB_OK : RDB_BAD;
+    return rdb_listpack_ends(&listpack) ? RDB_OK : RDB_BAD;
 }
 
 /* ---- ziplist ---- */
 
-static bool ziplist_number(const uint8_t *at, size_t left, struct entry *entry)
+static bool ziplist_number(const uint8_t *at, size_t left, struct rdb_element *entry)
 {
     size_t size;
     switch (at[0]) {
@@ -156,7 +170,7 @@ static bool ziplist_number(const uint8_t *at, size_t left, struct entry *entry)
     return true;
 }
 
-static bool ziplist_entry(const uint8_t *at, size_t left, struct entry *entry)
+static bool ziplist_entry(const uint8_t *at, size_t left, struct rdb_element *entry)
 {
     if (left == 0)
         return false;
@@ -189,14 +203,15 @@ enum rdb_result rdb_read_ziplist(struct rdb_reader *reader, struct resp_slice by
     if (bytes.len < 11 || rdb_number(begin, 4) != bytes.len || *--end != END)
         return RDB_BAD;
     for (const uint8_t *at = begin + 10; at < end; found++) {
-        struct entry entry;
+        struct rdb_element entry;
         uint64_t stated;
         size_t width = short_length(at, (size_t)(end - at), &stated);
         last = (uint64_t)(at - begin);
         if (width == 0 || stated != before ||
             !ziplist_entry(at + width, (size_t)(end - at) - width, &entry))
             return RDB_BAD;
-        enum rdb_result result = add_entry(reader, at + width, &entry);
+        entry.bytes = (const char *)at + width + entry.head;
+        enum rdb_result result = add_element(reader, &entry);
         if (result != RDB_OK)
             return result;
         before = width + entry.head + entry.len;

@@ -1,15 +1,12 @@
 #include "server/types/rdb_read.h"
 
-#include <liblzf/lzf.h>
 #include <math.h>
 #include <string.h>
 
 #include "server/types/rdb_packed.h"
 #include "server/types/rdb_reader.h"
+#include "server/types/rdb_stream_read.h"
 #include "server/types/rdb_write.h"
-
-#define STRING_MAX (512u * 1024 * 1024)
-#define LZF_RATIO_MAX 264 /* three compressed bytes expand to at most this: a loose bound */
 
 enum rdb_type {
     TYPE_LINKED_LIST = 1,
@@ -26,103 +23,13 @@ enum rdb_type {
     TYPE_HASH_LISTPACK = 16,
     TYPE_ZSET_LISTPACK = 17,
     TYPE_LIST_QUICKLIST_2 = 18,
-    TYPE_SET_LISTPACK = 20,
+    TYPE_SET_LISTPACK = 20, /* streams: enum rdb_stream_type */
 };
-
-/* ---- lengths and strings ---- */
-
-static bool take(struct rdb_reader *reader, uint64_t size, const uint8_t **bytes)
-{
-    if (size > (uint64_t)(reader->end - reader->at))
-        return false;
-    *bytes = reader->at;
-    reader->at += size;
-    return true;
-}
-
-static uint64_t big_endian(const uint8_t *from, size_t size)
-{
-    uint64_t number = 0;
-    for (size_t i = 0; i < size; i++)
-        number = number << 8 | from[i];
-    return number;
-}
-
-/* *is_encoded: instead of a length, a string in the encoding numbered *length follows. */
-static bool read_head(struct rdb_reader *reader, uint64_t *length, bool *is_encoded)
-{
-    const uint8_t *head, *more;
-    *is_encoded = false;
-    if (!take(reader, 1, &head))
-        return false;
-    *length = head[0] & 0x3f;
-    switch (head[0] >> 6) {
-    case 0:
-        return true;
-    case 1:
-        if (!take(reader, 1, &more))
-            return false;
-        *length = *length << 8 | more[0];
-        return true;
-    case 3:
-        *is_encoded = true;
-        return true;
-    default:
-        break;
-    }
-    size_t size = head[0] == 0x80 ? 4 : 8;
-    if ((head[0] != 0x80 && head[0] != 0x81) || !take(reader, size, &more))
-        return false;
-    *length = big_endian(more, size);
-    return true;
-}
-
-static bool read_length(struct rdb_reader *reader, uint64_t *length)
-{
-    bool is_encoded;
-    return read_head(reader, length, &is_encoded) && !is_encoded;
-}
-
-static enum rdb_result read_compressed(struct rdb_reader *reader, struct resp_slice *string)
-{
-    uint64_t packed_len, len;
-    const uint8_t *packed;
-    if (!read_length(reader, &packed_len) || !read_length(reader, &len) || len == 0 ||
-        len > STRING_MAX || !take(reader, packed_len, &packed) || len > packed_len * LZF_RATIO_MAX)
-        return RDB_BAD;
-    char *bytes = reader->caller.alloc(reader->caller.arg, len);
-    if (bytes == NULL)
-        return RDB_NO_MEMORY;
-    *string = (struct resp_slice){bytes, len};
-    return lzf_decompress(packed, (unsigned)packed_len, bytes, (unsigned)len) == len ? RDB_OK
-                                                                                     : RDB_BAD;
-}
-
-static enum rdb_result read_string(struct rdb_reader *reader, struct resp_slice *string)
-{
-    uint64_t length;
-    bool is_encoded;
-    const uint8_t *bytes;
-    if (!read_head(reader, &length, &is_encoded))
-        return RDB_BAD;
-    if (is_encoded && length == 3)
-        return read_compressed(reader, string);
-    if (is_encoded) {
-        size_t size = (size_t)1 << length;
-        if (length > 2 || !take(reader, size, &bytes))
-            return RDB_BAD;
-        return rdb_number_text(reader, rdb_signed(bytes, size), string);
-    }
-    if (length > STRING_MAX || !take(reader, length, &bytes))
-        return RDB_BAD;
-    *string = (struct resp_slice){(const char *)bytes, length};
-    return RDB_OK;
-}
 
 static enum rdb_result read_element(struct rdb_reader *reader)
 {
     struct resp_slice string;
-    enum rdb_result result = read_string(reader, &string);
+    enum rdb_result result = rdb_read_string(reader, &string);
     return result == RDB_OK ? rdb_add(reader, string) : result;
 }
 
@@ -131,18 +38,18 @@ static enum rdb_result read_element(struct rdb_reader *reader)
 static bool read_text_score(struct rdb_reader *reader, double *score)
 {
     const uint8_t *bytes;
-    if (!take(reader, 1, &bytes))
+    if (!rdb_take(reader, 1, &bytes))
         return false;
     uint8_t len = bytes[0];
     *score = len == 255 ? -INFINITY : INFINITY;
-    return len >= 254 || (len < 253 && take(reader, len, &bytes) &&
+    return len >= 254 || (len < 253 && rdb_take(reader, len, &bytes) &&
                           resp_read_double((const char *)bytes, len, score));
 }
 
 static bool read_binary_score(struct rdb_reader *reader, double *score)
 {
     const uint8_t *bytes;
-    if (!take(reader, 8, &bytes))
+    if (!rdb_take(reader, 8, &bytes))
         return false;
     uint64_t bits = rdb_number(bytes, 8);
     memcpy(score, &bits, sizeof bits);
@@ -153,7 +60,7 @@ static bool read_binary_score(struct rdb_reader *reader, double *score)
 static enum rdb_result read_plain(struct rdb_reader *reader, uint8_t type)
 {
     uint64_t count;
-    if (!read_length(reader, &count) || count > (uint64_t)(reader->end - reader->at))
+    if (!rdb_read_length(reader, &count) || count > (uint64_t)(reader->end - reader->at))
         return RDB_BAD; /* each takes at least one byte */
     if (type == TYPE_PLAIN_HASH)
         count *= 2;
@@ -175,13 +82,13 @@ static enum rdb_result read_quicklist(struct rdb_reader *reader, bool is_second)
     enum { NODE_PLAIN = 1, NODE_PACKED = 2 };
     uint64_t nodes, container = NODE_PACKED;
     struct resp_slice node;
-    if (!read_length(reader, &nodes))
+    if (!rdb_read_length(reader, &nodes))
         return RDB_BAD;
     for (; nodes > 0; nodes--) {
-        if (is_second && (!read_length(reader, &container) ||
+        if (is_second && (!rdb_read_length(reader, &container) ||
                           (container != NODE_PLAIN && container != NODE_PACKED)))
             return RDB_BAD;
-        enum rdb_result result = read_string(reader, &node);
+        enum rdb_result result = rdb_read_string(reader, &node);
         if (result == RDB_OK && node.len == 0)
             return RDB_BAD; /* Redis refuses it, even as a plain node */
         if (result == RDB_OK && !is_second)
@@ -201,7 +108,7 @@ typedef enum rdb_result packed_reader(struct rdb_reader *reader, struct resp_sli
 static enum rdb_result read_packed(struct rdb_reader *reader, packed_reader *read)
 {
     struct resp_slice bytes;
-    enum rdb_result result = read_string(reader, &bytes);
+    enum rdb_result result = rdb_read_string(reader, &bytes);
     return result == RDB_OK ? read(reader, bytes) : result;
 }
 
@@ -245,13 +152,19 @@ static packed_reader *reader_of(uint8_t type)
 static bool kind_of(uint8_t type, enum rdb_kind *kind)
 {
     static const signed char kinds[] = {
-        RDB_STRING, RDB_LIST, RDB_SET,  RDB_ZSET, RDB_HASH, RDB_ZSET, -1,
-        -1,         -1,       RDB_HASH, RDB_LIST, RDB_SET,  RDB_ZSET, RDB_HASH,
-        RDB_LIST,   -1,       RDB_HASH, RDB_ZSET, RDB_LIST, -1,       RDB_SET};
+        RDB_STRING, RDB_LIST, RDB_SET,  RDB_ZSET,   RDB_HASH, RDB_ZSET,  -1,       -1,
+        -1,         RDB_HASH, RDB_LIST, RDB_SET,    RDB_ZSET, RDB_HASH,  RDB_LIST, RDB_STREAM,
+        RDB_HASH,   RDB_ZSET, RDB_LIST, RDB_STREAM, RDB_SET,  RDB_STREAM};
     if (type >= sizeof kinds || kinds[type] < 0)
         return false;
     *kind = (enum rdb_kind)kinds[type];
     return true;
+}
+
+bool rdb_is_stream(struct resp_slice bytes)
+{
+    enum rdb_kind kind;
+    return bytes.len > 0 && kind_of((uint8_t)bytes.data[0], &kind) && kind == RDB_STREAM;
 }
 
 enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_caller caller,
@@ -260,12 +173,14 @@ enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_caller caller
     const uint8_t *at = (const uint8_t *)bytes.data, *type;
     struct rdb_reader reader = {at, at + bytes.len, caller, value, 0};
     *value = (struct rdb_value){0};
-    if (!take(&reader, 1, &type) || !kind_of(*type, &value->kind))
+    if (!rdb_take(&reader, 1, &type) || !kind_of(*type, &value->kind))
         return RDB_BAD;
     enum rdb_result result;
     packed_reader *read = reader_of(*type);
     if (value->kind == RDB_STRING)
         result = read_element(&reader);
+    else if (value->kind == RDB_STREAM)
+        return rdb_read_stream(&reader, (enum rdb_stream_type) * type);
     else if (read != NULL)
         result = read_packed(&reader, read);
     else if (*type == TYPE_LIST_QUICKLIST || *type == TYPE_LIST_QUICKLIST_2)

@@ -10,6 +10,7 @@
  * bytes. */
 bool rdb_version_is_good(struct resp_slice payload);
 bool rdb_checksum_is_good(struct resp_slice payload, uint64_t sum);
+bool rdb_is_stream(struct resp_slice bytes); /* by its type */
 /* `bytes` excludes the footer. Members may occur twice; the caller must check that. */
 enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_caller caller,
                                struct rdb_value *value);

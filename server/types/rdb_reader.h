@@ -17,6 +17,12 @@ struct rdb_reader {
 uint64_t rdb_number(const uint8_t *from, size_t size);
 int64_t rdb_signed(const uint8_t *from, size_t size);
 
+/* The next `size` bytes; a length; a string, whose bytes are in the payload or in memory of the
+ * caller. False: they are not there, or malformed. */
+bool rdb_take(struct rdb_reader *reader, uint64_t size, const uint8_t **bytes);
+bool rdb_read_length(struct rdb_reader *reader, uint64_t *length);
+enum rdb_result rdb_read_string(struct rdb_reader *reader, struct resp_slice *string);
+
 /* Adds an element: bytes that remain valid, or a number as text. */
 enum rdb_result rdb_add(struct rdb_reader *reader, struct resp_slice slice);
 enum rdb_result rdb_add_number(struct rdb_reader *reader, int64_t number);

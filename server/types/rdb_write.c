@@ -1,5 +1,6 @@
 #include "server/types/rdb_write.h"
 
+#include <assert.h>
 #include <liblzf/lzf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,12 @@ uint64_t rdb_checksum(uint64_t sum, struct resp_slice bytes)
     return sum;
 }
 
+void rdb_add_to_checksum(uint64_t *sum, const struct resp_writer *out, size_t before)
+{
+    if (!out->failed)
+        *sum = rdb_checksum(*sum, (struct resp_slice){out->data + before, out->len - before});
+}
+
 static void put_number(char *to, uint64_t number, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -39,7 +46,7 @@ void rdb_footer(uint64_t sum, char footer[RDB_FOOTER_BYTES])
 
 /* ---- values ---- */
 
-static void put_length(struct resp_writer *out, uint64_t length)
+void rdb_put_length(struct resp_writer *out, uint64_t length)
 {
     uint8_t head[9];
     size_t size = 0;
@@ -62,9 +69,10 @@ void rdb_put_head(struct resp_writer *out, enum rdb_kind kind, uint64_t count)
     /* Encodings that all versions since 8 read: one string per part; scores in binary. */
     static const char types[] = {
         [RDB_STRING] = 0, [RDB_LIST] = 1, [RDB_SET] = 2, [RDB_ZSET] = 5, [RDB_HASH] = 4};
+    assert(kind != RDB_STREAM); /* rdb_stream_write.h */
     resp_raw(out, &types[kind], 1);
     if (kind != RDB_STRING)
-        put_length(out, count);
+        rdb_put_length(out, count);
 }
 
 static bool put_integer(struct resp_writer *out, struct resp_slice string)
@@ -94,24 +102,19 @@ static bool put_compressed(struct resp_writer *out, struct resp_slice string)
                         : lzf_compress(string.data, (unsigned)string.len, packed, (unsigned)most);
     if (size > 0) {
         resp_raw(out, "\xc3", 1);
-        put_length(out, size);
-        put_length(out, string.len);
+        rdb_put_length(out, size);
+        rdb_put_length(out, string.len);
         resp_raw(out, packed, size);
     }
     free(packed);
     return size > 0;
 }
 
-void rdb_put_plain_head(struct resp_writer *out, uint64_t len)
-{
-    put_length(out, len);
-}
-
 void rdb_put_string(struct resp_writer *out, struct resp_slice string)
 {
     if (put_integer(out, string) || put_compressed(out, string))
         return;
-    put_length(out, string.len);
+    rdb_put_length(out, string.len);
     resp_raw(out, string.data, string.len);
 }
 

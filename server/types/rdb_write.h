@@ -9,12 +9,14 @@
 void rdb_put_head(struct resp_writer *out, enum rdb_kind kind, uint64_t count);
 void rdb_put_string(struct resp_writer *out, struct resp_slice string);
 void rdb_put_score(struct resp_writer *out, double score);
-/* The head of an uncompressed string whose `len` bytes follow. */
-void rdb_put_plain_head(struct resp_writer *out, uint64_t len);
+/* A length: also the head of an uncompressed string, whose bytes follow. */
+void rdb_put_length(struct resp_writer *out, uint64_t length);
 /* The footer after bytes with this checksum. */
 void rdb_footer(uint64_t sum, char footer[RDB_FOOTER_BYTES]);
 
 /* CRC-64 with the Jones polynomial; starts with 0. */
 uint64_t rdb_checksum(uint64_t sum, struct resp_slice bytes);
+/* Goes on with the bytes of `out` after `before`, which are final. */
+void rdb_add_to_checksum(uint64_t *sum, const struct resp_writer *out, size_t before);
 
 #endif
