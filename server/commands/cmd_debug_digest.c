@@ -15,7 +15,7 @@
 #include "server/commands/cmd_debug.h"
 #include "server/types/member_tree.h"
 #include "server/types/packed.h"
-#include "server/types/stream.h"
+#include "server/types/stream_group.h"
 #include "server/types/string_walk.h"
 #include "server/core/server.h"
 
@@ -24,6 +24,7 @@
 #define DIGEST_SCAN 64u      /* index entries per scan */
 #define DIGEST_STEP 2048     /* elements */
 #define DIGEST_PIECE_COST 64 /* counted in elements */
+#define DIGEST_LIST_COST 8   /* of finding a group or a consumer: likewise */
 #define DIGEST_ELEMENT 1024  /* bytes of a long element that count as another one */
 
 struct digest {
@@ -81,6 +82,8 @@ struct value_walk {
     bool has_begun;
     uint64_t at; /* in bytes or elements */
     struct digest digest;
+    uint64_t group, consumer; /* of a stream, and the first of the consumer's pending entries */
+    struct stream_id pending;
 };
 
 static enum store_result spend(struct call *call, int64_t cost, int64_t *budget)
@@ -202,12 +205,115 @@ static enum store_result digest_tree(struct call *call, const struct store_key *
     return result == STORE_ABSENT ? STORE_OK : result;
 }
 
-/* What a stream has besides its entries. */
-static enum store_result digest_stream_head(struct call *call, const struct store_key *key,
-                                            const struct store_item *item, struct digest *digest)
+/* ---- streams ---- */
+
+/* Groups and consumers go in by their names: their numbers differ between equal streams. */
+static struct digest absorb_name(struct digest digest, struct resp_slice name)
+{
+    absorb_word(&digest, name.len);
+    absorb(&digest, name.data, name.len);
+    return digest;
+}
+
+static void add_words(struct digest *sum, struct digest named, const uint64_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        absorb_word(&named, words[i]);
+    add(sum, &named);
+}
+
+static void add_pending(struct digest *sum, struct digest named,
+                        const struct stream_pending *pending)
+{
+    const uint64_t words[] = {pending->id.ms, pending->id.seq, (uint64_t)pending->delivered_ms,
+                              pending->count};
+    add_words(sum, named, words, sizeof words / sizeof words[0]);
+}
+
+/* The current consumer, whose pending entries have been added; the next one follows. */
+static void add_consumer(struct value_walk *walk, struct digest named,
+                         const struct stream_consumer *consumer)
+{
+    const uint64_t words[] = {(uint64_t)consumer->seen_ms, (uint64_t)consumer->active_ms};
+    add_words(&walk->digest, named, words, sizeof words / sizeof words[0]);
+    walk->consumer++;
+    walk->pending = STREAM_ID_MIN;
+}
+
+static void add_group(struct value_walk *walk, struct digest named,
+                      const struct stream_group *group)
+{
+    const uint64_t words[] = {group->last.ms, group->last.seq, group->read};
+    add_words(&walk->digest, named, words, sizeof words / sizeof words[0]);
+    walk->group++;
+    walk->consumer = 0;
+}
+
+static enum store_result digest_consumer(struct call *call, const struct stream_group *group,
+                                         struct digest named, struct value_walk *walk,
+                                         int64_t *budget)
+{
+    struct stream_consumer consumer;
+    struct stream_pending pending;
+    enum store_result result = stream_consumer_at(group, walk->consumer, &consumer);
+    if (result != STORE_OK)
+        return result;
+    named = absorb_name(named, consumer.name);
+    do {
+        result = stream_pending_seek(group, &consumer, walk->pending, &pending);
+        if (result != STORE_OK)
+            break;
+        add_pending(&walk->digest, named, &pending);
+        walk->pending = pending.id;
+        if (!stream_id_increment(&walk->pending)) {
+            result = STORE_ABSENT;
+            break;
+        }
+        result = spend(call, 1, budget);
+    } while (result == STORE_OK);
+    if (result != STORE_ABSENT)
+        return result;
+    add_consumer(walk, named, &consumer);
+    return spend(call, DIGEST_LIST_COST, budget);
+}
+
+static enum store_result digest_group(struct call *call, const struct stream_group *group,
+                                      struct value_walk *walk, int64_t *budget)
+{
+    struct digest named = absorb_name(digest_begin(TYPE_STREAM), group->name);
+    uint64_t count;
+    enum store_result result = stream_consumer_count(group, &count);
+    while (result == STORE_OK && walk->consumer < count)
+        result = digest_consumer(call, group, named, walk, budget);
+    if (result != STORE_OK)
+        return result;
+    add_group(walk, named, group);
+    return spend(call, DIGEST_LIST_COST, budget);
+}
+
+static enum store_result digest_groups(struct call *call, struct stream *stream,
+                                       struct value_walk *walk, int64_t *budget)
+{
+    struct stream_group group;
+    uint64_t count;
+    enum store_result result = stream_group_count(stream, &count);
+    while (result == STORE_OK && walk->group < count) {
+        result = stream_group_at(stream, walk->group, &group);
+        if (result == STORE_OK)
+            result = digest_group(call, &group, walk, budget);
+    }
+    return result == STORE_ABSENT ? STORE_DAMAGED : result;
+}
+
+/* What a stream has besides its entries; the head comes last, in one run. */
+static enum store_result digest_stream_state(struct call *call, const struct store_key *key,
+                                             const struct store_item *item, struct value_walk *walk,
+                                             int64_t *budget)
 {
     struct stream stream;
     enum store_result result = stream_open(call, key, item, &stream);
+    if (result == STORE_OK)
+        result = digest_groups(call, &stream, walk, budget);
     if (result == STORE_OK)
         result = stream_load_head(&stream);
     if (result != STORE_OK)
@@ -216,7 +322,7 @@ static enum store_result digest_stream_head(struct call *call, const struct stor
     const uint64_t words[] = {head->last.ms, head->last.seq, head->max_deleted.ms,
                               head->max_deleted.seq, head->added};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        absorb_word(digest, words[i]);
+        absorb_word(&walk->digest, words[i]);
     return STORE_OK;
 }
 
@@ -235,7 +341,7 @@ static enum store_result digest_value(struct call *call, const struct store_key 
     if (item->trees > 0) {
         enum store_result result = digest_tree(call, key, item, walk, budget);
         return result == STORE_OK && item_type(item) == TYPE_STREAM
-                   ? digest_stream_head(call, key, item, &walk->digest)
+                   ? digest_stream_state(call, key, item, walk, budget)
                    : result;
     }
     if (item->large)

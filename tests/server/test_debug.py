@@ -7,7 +7,8 @@ import time
 import pytest
 import redis
 
-from harness import encode, eventually
+from harness import IS_REDIS, encode, eventually
+from test_dump import TWO_IDS, UNKNOWN, consumer, group, sealed, stream
 
 ZEROS = b"0" * 40
 
@@ -254,6 +255,44 @@ def test_digests_tell_states_apart(client):
     assert flat(first) == flat(client.execute_command("DEBUG", "DIGEST-VALUE", "e")[0])
     assert flat(second) == ZEROS
     assert flat(third) not in (ZEROS, flat(first))
+
+
+def with_groups(name=b"g", last=(6, 0), pending=TWO_IDS, alice=b"alice", times=(1000, 900),
+                owners=((5, 1), (6, 0)), read=3):
+    consumers = [consumer(alice, times[0], owners[:1], times[1]),
+                 consumer(b"bob", 3000, owners[1:], -1)]
+    groups = [group(b"another", (0, 0), [], [], UNKNOWN), group(name, last, pending, consumers, read)]
+    return sealed(stream(21, [], 0, (9, 0), groups), 11)
+
+
+@pytest.mark.skipif(IS_REDIS, reason="Redis's digest has the entries alone")
+def test_digests_of_consumer_groups(client):
+    """Two streams that are alike have numbered their groups and consumers apart."""
+    client.restore("s", 0, with_groups())
+    client.restore("again", 0, with_groups())
+    client.copy("s", "copy")
+    assert len(set(client.execute_command("DEBUG", "DIGEST-VALUE", "s", "again", "copy"))) == 1
+    others = {"name": b"h", "last": (6, 1), "read": UNKNOWN, "alice": b"alicf",
+              "pending": [TWO_IDS[0], ((6, 0), 2001, 3)], "owners": ((6, 0), (5, 1))}
+    payloads = [with_groups(**{name: value}) for name, value in others.items()]
+    payloads += [with_groups(times=times) for times in ((1001, 900), (1000, 901))]
+    payloads.append(with_groups(pending=[TWO_IDS[0], ((6, 0), 2000, 4)]))
+    for i, payload in enumerate(payloads):
+        client.restore(f"s{i}", 0, payload)
+    keys = ["s", *[f"s{i}" for i in range(len(payloads))]]
+    assert len(set(client.execute_command("DEBUG", "DIGEST-VALUE", *keys))) == len(keys)
+
+
+@pytest.mark.skipif(IS_REDIS, reason="Redis's digest has the entries alone")
+def test_digests_of_many_pending_entries(client):
+    ids = [(i, 0) for i in range(1, 6001)]
+    for key, odd in (("s", 2000), ("again", 2000), ("apart", 2001)):
+        pending = [(which, 1000, odd if which[0] == 6000 else 1) for which in ids]
+        owners = [consumer(b"%03d" % i, 1, ids[50 * i:50 * i + 50]) for i in range(120)]
+        groups = [group(name, (9, 9), pending, owners, 0) for name in (b"a", b"b")]
+        client.restore(key, 0, sealed(stream(19, [], 0, (9, 0), groups)))
+    first, second, third = client.execute_command("DEBUG", "DIGEST-VALUE", "s", "again", "apart")
+    assert first == second != third
 
 
 def test_digests_of_much_leave_others_their_turn(debugged, client):
