@@ -193,7 +193,7 @@ static enum store_result dump_list_head(const struct dumping *dumping,
     uint64_t count;
     if (collector->at > 0)
         return STORE_OK;
-    enum store_result result = stream_pending_count(group, consumer, &count);
+    enum store_result result = stream_pending_count(group, consumer, STREAM_ID_MIN, &count);
     if (result != STORE_OK)
         return result;
     if (consumer == NULL)

@@ -156,7 +156,7 @@ static enum store_result fill_pending(struct filling *filling, const struct rdb_
                                          .consumer = filling->consumer.number,
                                          .delivered_ms = source->delivered_ms,
                                          .count = source->count};
-        result = stream_pending_put(&filling->group, NULL, &pending);
+        result = stream_pending_put(&filling->group, &pending);
         if (result == STORE_OK)
             result = spend(filling, SPREAD_BYTES);
     }
