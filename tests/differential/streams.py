@@ -130,7 +130,7 @@ class Streams:
 
     def XAUTOCLAIM(self):
         return [self.stream(), self.group(), self.consumer(), self.random.choice([0, 10**9]),
-                self.bound()] + self.options([["COUNT", self.integer()], ["JUSTID"]], 2)
+                self.bound()] + self.options([["COUNT", self.random.randrange(-1, 20)], ["JUSTID"]], 2)
 
     def XINFO(self):
         kind = self.random.choice(["STREAM", "GROUPS", "CONSUMERS"])
