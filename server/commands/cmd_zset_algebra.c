@@ -21,11 +21,10 @@
 #include "server/types/member_tree.h"
 #include "server/types/set.h"
 #include "server/types/zset_order.h"
+#include "server/exec/collector_sort.h"
 #include "server/exec/keyspace.h"
 #include "server/exec/long_run.h"
 #include "server/core/call.h"
-
-#define SORTED_RUN 1024 /* pairs sorted at once */
 
 enum operation { INTERSECTION, UNION, DIFFERENCE };
 enum aggregate { AGGREGATE_SUM, AGGREGATE_MIN, AGGREGATE_MAX };
@@ -101,7 +100,7 @@ static int by_order(const void *a, const void *b)
 /* Adds the collected pairs to the bulk load. */
 static enum store_result fill(struct call *call, struct collector *collector)
 {
-    struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
+    struct zset zset = zset_new(call, collector->build.to, STORE_NO_EXPIRY);
     if (collector->build.type != 0)
         zset.type = collector->build.type;
     enum store_result result =
@@ -116,9 +115,10 @@ static enum store_result fill(struct call *call, struct collector *collector)
     return result;
 }
 
-enum store_result zset_build(struct call *call, struct collector *collector)
+enum store_result zset_build(struct call *call, struct collector *collector,
+                             const struct store_key *to)
 {
-    return collector_build(call, collector, call->keys, 2, false, fill);
+    return collector_build(call, collector, to, 2, false, fill);
 }
 
 static enum store_result put_built(struct call *call, const struct collector *collector,
@@ -126,7 +126,7 @@ static enum store_result put_built(struct call *call, const struct collector *co
 {
     struct store_item item;
     enum store_result result = collector_put_built(call, collector, &item);
-    return result == STORE_OK ? zset_open(call, call->keys, &item, zset) : result;
+    return result == STORE_OK ? zset_open(call, zset->key, &item, zset) : result;
 }
 
 static enum store_result add_collected(struct call *call, const struct collector *collector,
@@ -141,17 +141,18 @@ static enum store_result add_collected(struct call *call, const struct collector
     return result;
 }
 
-enum store_result zset_store(struct call *call, struct collector *collector, const char *event)
+enum store_result zset_store(struct call *call, struct collector *collector,
+                             const struct store_key *to, const char *event)
 {
     struct store_item item;
-    struct zset zset = zset_new(call, call->keys, STORE_NO_EXPIRY);
-    enum store_result result = collector_build(call, collector, call->keys, 2, true, fill);
+    struct zset zset = zset_new(call, to, STORE_NO_EXPIRY);
+    enum store_result result = collector_build(call, collector, to, 2, true, fill);
     if (result != STORE_OK)
         return result;
     resp_integer(call->reply, (int64_t)collector->count);
     if (collector->count == 0)
-        return call_delete(call, call->keys);
-    result = store_get(call->txn, call->keys, &item);
+        return call_delete(call, to);
+    result = store_get(call->txn, to, &item);
     if (result != STORE_OK && result != STORE_ABSENT)
         return result;
     bool exists = result == STORE_OK;
@@ -466,82 +467,20 @@ static enum store_result compute(struct algebra *algebra)
         result = members_index(algebra->call, algebra->collector, &algebra->sources->members,
                                sizeof *algebra->sources, algebra->count);
     if (result == STORE_OK && algebra->is_stored)
-        result = zset_build(algebra->call, algebra->collector);
+        result = zset_build(algebra->call, algebra->collector, algebra->call->keys);
     return result == STORE_OK ? walk(algebra) : result;
 }
 
-static int by_place(const void *a, const void *b, void *collector)
+static size_t next_place(const struct collector *collector, size_t at)
 {
-    size_t at_a = *(const uint64_t *)a, at_b = *(const uint64_t *)b;
-    struct zset_pair x = next_collected(collector, &at_a), y = next_collected(collector, &at_b);
+    next_collected(collector, &at);
+    return at;
+}
+
+static int by_place(const struct collector *collector, size_t a, size_t b)
+{
+    struct zset_pair x = next_collected(collector, &a), y = next_collected(collector, &b);
     return zset_compare(&x, &y);
-}
-
-static bool note_places(struct collector *collector)
-{
-    size_t at = 0, bytes = (collector->count + 1) * sizeof(*collector->ranks);
-    collector->rank_bytes = 2 * bytes;
-    collector->ranks = malloc(bytes);
-    collector->spare = malloc(bytes);
-    if (collector->ranks == NULL || collector->spare == NULL)
-        return false;
-    for (uint64_t i = 0; i < collector->count; i++) {
-        collector->ranks[i] = at;
-        next_collected(collector, &at);
-    }
-    return true;
-}
-
-static enum store_result sort_runs(struct call *call, struct collector *collector)
-{
-    enum store_result result = STORE_OK;
-    for (uint64_t at = 0; at < collector->count && result == STORE_OK; at += SORTED_RUN) {
-        uint64_t left = collector->count - at;
-        qsort_r(collector->ranks + at, left < SORTED_RUN ? left : SORTED_RUN,
-                sizeof(*collector->ranks), by_place, collector);
-        result = call_yield(call);
-    }
-    return result;
-}
-
-/* Merges each two runs into one in `spare`. `ranks` keep what they are until that is done, since
- * the pass may begin anew. */
-static enum store_result merge_runs(struct call *call, struct collector *collector)
-{
-    const uint64_t *from = collector->ranks;
-    uint64_t width = collector->width, count = collector->count, a = 0, b = 0, b_end = 0;
-    enum store_result result = STORE_OK;
-    for (uint64_t at = 0, a_end = 0; at < count && result == STORE_OK; at++) {
-        if (at == b_end) {
-            a = at;
-            b = a_end = count - a < width ? count : a + width;
-            b_end = count - b < width ? count : b + width;
-        }
-        bool is_a = a < a_end && (b == b_end || by_place(&from[a], &from[b], collector) <= 0);
-        collector->spare[at] = is_a ? from[a++] : from[b++];
-        result = call_yield_at(call, at);
-    }
-    return result;
-}
-
-/* Sorts the positions of the collected pairs; others have their turns meanwhile. */
-static enum store_result sort_places(struct call *call, struct collector *collector)
-{
-    if (collector->ranks == NULL && !note_places(collector))
-        return STORE_NO_MEMORY;
-    enum store_result result = collector->width == 0 ? sort_runs(call, collector) : STORE_OK;
-    if (result == STORE_OK && collector->width == 0)
-        collector->width = SORTED_RUN;
-    while (result == STORE_OK && collector->width < collector->count) {
-        result = merge_runs(call, collector);
-        if (result != STORE_OK)
-            return result;
-        uint64_t *merged = collector->spare;
-        collector->spare = collector->ranks;
-        collector->ranks = merged;
-        collector->width *= 2;
-    }
-    return result;
 }
 
 /* Continues from collector->at, which the walk has left at 0. */
@@ -552,7 +491,8 @@ static enum store_result reply_pairs(struct algebra *algebra)
     struct resp_writer *out = &collector->reordered;
     enum zset_form form = zset_form(call, algebra->with_scores);
     size_t enough = COLLECT_STEP_BYTES + sizeof(uint64_t) * algebra->count; /* see members.h */
-    enum store_result result = sort_places(call, collector);
+    static const struct collector_entries entries = {next_place, by_place};
+    enum store_result result = collector_sort(call, collector, &entries);
     for (size_t begun = out->len; result == STORE_OK && collector->at < collector->count;) {
         size_t at = collector->ranks[collector->at++];
         struct zset_pair pair = next_collected(collector, &at);
@@ -582,7 +522,8 @@ static enum store_result run(struct call *call, enum operation operation, const 
     enum store_result result = compute(&algebra);
     if (result != STORE_OK)
         return result;
-    return event != NULL ? zset_store(call, algebra.collector, event) : reply_pairs(&algebra);
+    return event != NULL ? zset_store(call, algebra.collector, call->keys, event)
+                         : reply_pairs(&algebra);
 }
 
 enum store_result cmd_zunion(struct call *call)

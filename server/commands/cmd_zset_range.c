@@ -317,10 +317,10 @@ enum store_result cmd_zrangestore(struct call *call)
     struct collector *collector = collector_get(call);
     if (collector == NULL)
         return STORE_NO_MEMORY;
-    result = zset_build(call, collector);
+    result = zset_build(call, collector, call->keys);
     if (result == STORE_OK)
         result = run_query(&zset, &query, &first, &count);
     if (result == STORE_OK)
         result = collector_range(&zset, collector, query.backwards ? first - count : first, count);
-    return result == STORE_OK ? zset_store(call, collector, "zrangestore") : result;
+    return result == STORE_OK ? zset_store(call, collector, call->keys, "zrangestore") : result;
 }

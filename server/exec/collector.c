@@ -222,6 +222,7 @@ enum store_result collector_build(struct call *call, struct collector *collector
         at_end && is_begun ? collector->out.len > 0 : !at_end && collector->out.len >= enough;
     if (collector->out.failed)
         return STORE_NO_MEMORY;
+    build->to = to;
     call->progress_lasts = at_end && build->bulk_load != NULL;
     if (!is_due)
         return STORE_OK;
@@ -241,6 +242,6 @@ enum store_result collector_put_built(struct call *call, const struct collector 
     const struct build *build = &collector->build;
     assert(build->bulk_load != NULL);
     enum store_result result =
-        store_put_bulk_load(call->txn, call->keys, build->type, build->bulk_load, STORE_NO_EXPIRY);
-    return result == STORE_OK ? store_get(call->txn, call->keys, item) : result;
+        store_put_bulk_load(call->txn, build->to, build->type, build->bulk_load, STORE_NO_EXPIRY);
+    return result == STORE_OK ? store_get(call->txn, build->to, item) : result;
 }

@@ -66,6 +66,7 @@ struct collector {
     uint64_t entries_left; /* in this step, over all waits within it */
     struct build {
         struct store_bulk_load *bulk_load; /* NULL: still collected in memory alone */
+        const struct store_key *to;        /* of this run */
         uint32_t trees;
         uint64_t steps;            /* known to be committed */
         uint8_t type, filled_type; /* of the item: committed; and after this fill */
@@ -102,7 +103,7 @@ typedef enum store_result collector_planter(struct call *call, struct collector 
 STORE_MUST_CHECK enum store_result collector_build(struct call *call, struct collector *collector,
                                                    const struct store_key *to, uint32_t trees,
                                                    bool at_end, collector_planter *fill);
-/* Makes the complete bulk load the value of call->keys[0], and reads it into *item. */
+/* Makes the complete bulk load the value of build.to, and reads it into *item. */
 STORE_MUST_CHECK enum store_result
 collector_put_built(struct call *call, const struct collector *collector, struct store_item *item);
 
