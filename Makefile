@@ -185,6 +185,7 @@ SERVER_SRC := \
 	server/exec/watch.c \
 	server/types/bulk_store.c \
 	server/types/copy_trees.c \
+	server/types/geo.c \
 	server/types/hash.c \
 	server/types/hyperloglog.c \
 	server/types/list.c \
@@ -242,6 +243,7 @@ SERVER_SRC := \
 	server/commands/cmd_dump.c \
 	server/commands/cmd_expire.c \
 	server/commands/cmd_generic.c \
+	server/commands/cmd_geo.c \
 	server/commands/cmd_hash.c \
 	server/commands/cmd_hash_walk.c \
 	server/commands/cmd_hyperloglog.c \
@@ -362,6 +364,7 @@ UNIT_TEST_SRC := \
 	tests/unit/server/base/test_rng.c \
 	tests/unit/server/base/test_sha1.c \
 	tests/unit/server/commands/test_cmd_bitmap.c \
+	tests/unit/server/commands/test_cmd_geo.c \
 	tests/unit/server/commands/test_cmd_hash.c \
 	tests/unit/server/commands/test_cmd_hash_weak.c \
 	tests/unit/server/commands/test_cmd_list.c \
@@ -395,6 +398,7 @@ UNIT_TESTS := $(basename $(notdir $(UNIT_TEST_SRC)))
 
 test_blocked_LINK = $(FIXTURE_TEST_LINK)
 test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
+test_cmd_geo_LINK = $(COMMAND_TEST_LINK)
 test_cmd_hash_LINK = $(COMMAND_TEST_LINK)
 test_cmd_hash_weak_LINK = $(WEAK_TEST_LINK)
 test_cmd_set_LINK = $(COMMAND_TEST_LINK)
@@ -502,7 +506,7 @@ COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands
 	server/exec/steps.c server/commands/multi_pop.c server/commands/cmd_zset.c server/commands/cmd_zset_algebra.c \
 	server/commands/cmd_zset_pop.c server/commands/cmd_zset_range.c server/types/zset.c server/types/zset_order.c server/commands/cmd_hash.c server/commands/cmd_hash_walk.c server/commands/cmd_set.c \
 	server/commands/cmd_set_algebra.c server/commands/cmd_set_random.c server/base/rng.c server/core/collected.c server/exec/collector.c server/exec/collector_sort.c server/exec/source_index.c server/base/glob.c \
-	server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c \
+	server/commands/cmd_geo.c server/types/geo.c server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c \
 	server/types/members_order.c server/types/members_reply.c server/types/packed.c server/exec/batch.c server/types/scan_args.c server/types/set.c)
 
 # Commands run on the model, by drivers that stand for the runner.

@@ -92,6 +92,7 @@ static const struct {
     {"@bitmap", 0},
     {"@hyperloglog", 0},
     {"@stream", 0},
+    {"@geo", 0},
     {"@pubsub", CMD_PUBSUB},
     {"@admin", CMD_ADMIN},
     {"@fast", CMD_FAST},

@@ -71,31 +71,13 @@ enum store_result zset_reply_range(struct steps *steps, struct zset *zset, uint6
 
 /* ---- ZADD, ZINCRBY ---- */
 
-enum add_option {
-    ADD_NX = 1 << 0,
-    ADD_XX = 1 << 1,
-    ADD_GT = 1 << 2,
-    ADD_LT = 1 << 3,
-    ADD_CH = 1 << 4,
-    ADD_INCR = 1 << 5,
-};
-
-struct adding {
-    struct zset zset;
-    unsigned options;
-    uint64_t added, updated;
-    bool is_done; /* INCR: there is a score to reply */
-    double score; /* INCR's result */
-    bool is_nan;  /* INCR would have produced it */
-};
-
-static unsigned add_option(struct resp_slice arg)
+unsigned zset_add_option(struct resp_slice arg)
 {
     static const struct {
         const char *word;
         unsigned option;
-    } words[] = {{"nx", ADD_NX}, {"xx", ADD_XX}, {"gt", ADD_GT},
-                 {"lt", ADD_LT}, {"ch", ADD_CH}, {"incr", ADD_INCR}};
+    } words[] = {{"nx", ZSET_ADD_NX}, {"xx", ZSET_ADD_XX}, {"gt", ZSET_ADD_GT},
+                 {"lt", ZSET_ADD_LT}, {"ch", ZSET_ADD_CH}, {"incr", ZSET_ADD_INCR}};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (slice_is(arg, words[i].word))
             return words[i].option;
@@ -106,43 +88,36 @@ static unsigned add_option(struct resp_slice arg)
 static bool read_add_options(struct call *call, unsigned *options, size_t *at)
 {
     unsigned option;
-    for (*at = 2; *at < call->argc && (option = add_option(call->argv[*at])) != 0; ++*at)
+    for (*at = 2; *at < call->argc && (option = zset_add_option(call->argv[*at])) != 0; ++*at)
         *options |= option;
     size_t left = call->argc - *at;
-    bool nx = (*options & ADD_NX) != 0, gt = (*options & ADD_GT) != 0,
-         lt = (*options & ADD_LT) != 0;
+    bool nx = (*options & ZSET_ADD_NX) != 0, gt = (*options & ZSET_ADD_GT) != 0,
+         lt = (*options & ZSET_ADD_LT) != 0;
     if (left == 0 || left % 2 != 0)
         return call_syntax_error(call);
-    if (nx && (*options & ADD_XX) != 0)
+    if (nx && (*options & ZSET_ADD_XX) != 0)
         resp_error(call->reply, "ERR XX and NX options at the same time are not compatible");
     else if ((gt && nx) || (lt && nx) || (gt && lt))
         resp_error(call->reply,
                    "ERR GT, LT, and/or NX options at the same time are not compatible");
-    else if ((*options & ADD_INCR) != 0 && left > 2)
+    else if ((*options & ZSET_ADD_INCR) != 0 && left > 2)
         resp_error(call->reply, "ERR INCR option supports a single increment-element pair");
     else
         return true;
     return false;
 }
 
-static bool read_double(struct call *call, struct resp_slice arg, const char *error, double *value)
-{
-    if (resp_read_double(arg.data, arg.len, value))
-        return true;
-    resp_error(call->reply, error);
-    return false;
-}
-
-static enum store_result change_score(struct adding *adding, struct zset_pair *pair, double score)
+static enum store_result change_score(struct zset_adding *adding, struct zset_pair *pair,
+                                      double score)
 {
     unsigned options = adding->options;
-    if ((options & ADD_NX) != 0)
+    if ((options & ZSET_ADD_NX) != 0)
         return STORE_OK;
-    if ((options & ADD_INCR) != 0)
+    if ((options & ZSET_ADD_INCR) != 0)
         score += pair->score;
     adding->is_nan = isnan(score);
-    if (adding->is_nan || ((options & ADD_GT) != 0 && score <= pair->score) ||
-        ((options & ADD_LT) != 0 && score >= pair->score))
+    if (adding->is_nan || ((options & ZSET_ADD_GT) != 0 && score <= pair->score) ||
+        ((options & ZSET_ADD_LT) != 0 && score >= pair->score))
         return STORE_OK;
     adding->is_done = true;
     adding->score = score;
@@ -152,7 +127,7 @@ static enum store_result change_score(struct adding *adding, struct zset_pair *p
     return zset_move(&adding->zset, pair, score);
 }
 
-static enum store_result add_one(struct adding *adding, struct resp_slice member, double score)
+enum store_result zset_add_one(struct zset_adding *adding, struct resp_slice member, double score)
 {
     bool found;
     struct zset_pair pair = {member, score};
@@ -161,7 +136,7 @@ static enum store_result add_one(struct adding *adding, struct resp_slice member
         return result;
     if (found)
         return change_score(adding, &pair, score);
-    if ((adding->options & ADD_XX) != 0)
+    if ((adding->options & ZSET_ADD_XX) != 0)
         return STORE_OK;
     pair.score = score;
     adding->added++;
@@ -170,10 +145,10 @@ static enum store_result add_one(struct adding *adding, struct resp_slice member
     return zset_add(&adding->zset, &pair);
 }
 
-static enum store_result reply_added(struct call *call, struct adding *adding)
+enum store_result zset_reply_added(struct call *call, struct zset_adding *adding)
 {
-    bool is_increment = (adding->options & ADD_INCR) != 0;
-    bool with_updated = (adding->options & ADD_CH) != 0;
+    bool is_increment = (adding->options & ZSET_ADD_INCR) != 0;
+    bool with_updated = (adding->options & ZSET_ADD_CH) != 0;
     if (adding->is_nan)
         resp_error(call->reply, "ERR resulting score is not a number (NaN)");
     else if (!is_increment)
@@ -193,7 +168,7 @@ static enum store_result check_scores(struct call *call, size_t at)
     enum store_result result = STORE_OK;
     double score;
     for (size_t i = at; i < call->argc && result == STORE_OK; i += 2) {
-        if (!read_double(call, call->argv[i], "ERR value is not a valid float", &score))
+        if (!call_double(call, call->argv[i], NULL, &score))
             return STORE_ANSWERED;
         result = call_yield_at(call, i / 2);
     }
@@ -202,7 +177,7 @@ static enum store_result check_scores(struct call *call, size_t at)
 
 static enum store_result add(struct call *call, unsigned options)
 {
-    struct adding adding = {.options = options};
+    struct zset_adding adding = {.options = options};
     size_t at;
     double score;
     if (!read_add_options(call, &adding.options, &at))
@@ -215,11 +190,11 @@ static enum store_result add(struct call *call, unsigned options)
     zset_expect(&adding.zset, (call->argc - at) / 2, call->argv[at + 1].len);
     for (size_t i = at; i < call->argc && result == STORE_OK; i += 2) {
         resp_read_double(call->argv[i].data, call->argv[i].len, &score);
-        result = add_one(&adding, call->argv[i + 1], score);
+        result = zset_add_one(&adding, call->argv[i + 1], score);
         if (result == STORE_OK)
             result = zset_yield(&adding.zset, i / 2);
     }
-    return result == STORE_OK ? reply_added(call, &adding) : result;
+    return result == STORE_OK ? zset_reply_added(call, &adding) : result;
 }
 
 enum store_result cmd_zadd(struct call *call)
@@ -229,7 +204,7 @@ enum store_result cmd_zadd(struct call *call)
 
 enum store_result cmd_zincrby(struct call *call)
 {
-    return add(call, ADD_INCR);
+    return add(call, ZSET_ADD_INCR);
 }
 
 /* ---- ZREM ---- */

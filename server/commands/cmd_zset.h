@@ -10,6 +10,32 @@
 /* Sends the notifications for a change ("new", `event`, "del") and saves the sorted set. */
 STORE_MUST_CHECK enum store_result zset_changed(struct zset *zset, const char *event);
 
+/* ---- adding, as ZADD does ---- */
+
+enum zset_add_option {
+    ZSET_ADD_NX = 1 << 0,
+    ZSET_ADD_XX = 1 << 1,
+    ZSET_ADD_GT = 1 << 2,
+    ZSET_ADD_LT = 1 << 3,
+    ZSET_ADD_CH = 1 << 4,
+    ZSET_ADD_INCR = 1 << 5,
+};
+
+struct zset_adding {
+    struct zset zset;
+    unsigned options;
+    uint64_t added, updated;
+    bool is_done; /* INCR: there is a score to reply */
+    double score; /* INCR's result */
+    bool is_nan;  /* INCR would have produced it */
+};
+
+unsigned zset_add_option(struct resp_slice arg); /* 0: it is none */
+STORE_MUST_CHECK enum store_result zset_add_one(struct zset_adding *adding,
+                                                struct resp_slice member, double score);
+/* Replies, and saves the sorted set if it has changed. */
+STORE_MUST_CHECK enum store_result zset_reply_added(struct call *call, struct zset_adding *adding);
+
 /* ---- replies ---- */
 
 enum zset_form {

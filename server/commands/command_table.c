@@ -13,6 +13,7 @@
 #define ARGUMENTS_SCAN "cursor [MATCH pattern] [COUNT count]"
 #define ARGUMENTS_LIMIT "[LIMIT limit(offset count)]"
 #define ARGUMENTS_WEIGHTS "[WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)]"
+#define ARGUMENTS_UNIT "unit(M|KM|FT|MI)"
 #define ARGUMENTS_KEYS_AND_ARGS "[key...] [arg...]"
 #define ARGUMENTS_SORT                                                                             \
     "key [BY by-pattern'pattern'#1] " ARGUMENTS_LIMIT " [GET get-pattern'pattern'#1]... "          \
@@ -29,6 +30,7 @@ const struct command command_table[] = {
 #include "server/commands/lists.def"
 #include "server/commands/zsets.def"
 #include "server/commands/streams.def"
+#include "server/commands/geo.def"
 #include "server/commands/keys.def"
 #include "server/commands/connections.def"
 #include "server/commands/server.def"

@@ -207,6 +207,12 @@ command_fn cmd_rpoplpush;
 command_fn cmd_rpush;
 command_fn cmd_rpushx;
 
+/* ---- geo ---- */
+command_fn cmd_geoadd;
+command_fn cmd_geodist;
+command_fn cmd_geohash;
+command_fn cmd_geopos;
+
 /* ---- sorted sets ---- */
 command_fn cmd_bzmpop;
 command_fn cmd_bzpopmax;

@@ -69,6 +69,14 @@ bool call_count(struct call *call, struct resp_slice arg, int64_t *value)
     return call_int64_from(call, arg, 0, "ERR value is out of range, must be positive", value);
 }
 
+bool call_double(struct call *call, struct resp_slice arg, const char *error, double *value)
+{
+    if (resp_read_double(arg.data, arg.len, value))
+        return true;
+    resp_error(call->reply, error != NULL ? error : "ERR value is not a valid float");
+    return false;
+}
+
 void rank_range(int64_t from, int64_t to, uint64_t total, uint64_t *first, uint64_t *count)
 {
     int64_t end = (int64_t)total;

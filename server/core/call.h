@@ -59,6 +59,8 @@ bool call_int64_between(struct call *call, struct resp_slice arg, int64_t least,
                         int64_t *value);
 bool call_int64_from(struct call *call, struct resp_slice arg, int64_t least, const char *error,
                      int64_t *value);
+/* `error`: NULL for Redis's usual one. */
+bool call_double(struct call *call, struct resp_slice arg, const char *error, double *value);
 bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* not negative */
 bool call_syntax_error(struct call *call);                                 /* always false */
 bool call_wrong_type(struct call *call);                                   /* always false */

@@ -275,6 +275,55 @@ class Containers:
     def ZDIFFSTORE(self):
         return [self.zset()] + self.counted(self.sources())
 
+    # ---- geo ----
+
+    def geo(self):
+        return self.own_key(b"g") if self.chance(0.95) else self.zset()
+
+    def longitude(self):
+        way = self.random.random()
+        if way < 0.5:
+            return b"%.6f" % self.random.uniform(-180, 180)
+        if way < 0.7:
+            return b"%.9f" % (self.random.choice([-180, 180, 0, 90]) * (1 - 1e-4 * self.random.random()))
+        if way < 0.98:
+            return b"%.3f" % self.random.uniform(-12, 12)
+        return self.random.choice([b"180", b"-180", b"0", b"-0", b"180.1", b"90", b"45", *pieces.FLOATS])
+
+    def latitude(self):
+        way = self.random.random()
+        if way < 0.5:
+            return b"%.6f" % self.random.uniform(-85, 85)
+        if way < 0.7:
+            return b"%.9f" % (self.random.choice([-1, 1]) * self.random.uniform(84.9, 85.0511287))
+        if way < 0.98:
+            return b"%.3f" % self.random.uniform(-12, 12)
+        return self.random.choice([b"85.05112878", b"-85.05112878", b"0", b"85.06", b"66", b"-80", b"90",
+                                   *pieces.FLOATS])
+
+    def located(self, most):
+        return [word for _ in range(self.random.randrange(1, most + 1))
+                for word in (self.longitude(), self.latitude(), b"p%d" % self.random.randrange(150))]
+
+    def GEOADD(self):
+        choices = [["NX"], ["XX"], ["CH"]]
+        options = self.options(choices, 2) if self.chance(0.3) else []
+        return [self.geo()] + options + self.located(80 if self.chance(0.3) else 4)
+
+    def place(self):
+        return b"p%d" % self.random.randrange(150) if self.chance(0.95) else self.ranked()
+
+    def GEOPOS(self):
+        return [self.geo()] + [self.place() for _ in range(self.random.randrange(4))]
+
+    GEOHASH = GEOPOS
+
+    def unit(self):
+        return self.random.choice(["km", "km", "km", "km", "mi", "m", "ft", "KM", "yd"])
+
+    def GEODIST(self):
+        return [self.geo(), self.place(), self.place()] + self.option(self.unit())
+
     # ---- hash ----
 
     def own_key(self, letter):

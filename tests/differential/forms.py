@@ -11,7 +11,7 @@ import re
 
 # What stands at the keys whenever a form begins.
 SETUP = [line.split() for line in """
-DEL s n f l t i z h r x y d
+DEL s n f l t i z h r g x y d
 MSET s foobar n 5 f 1.5
 RPUSH l a b c a
 SADD t a b c
@@ -24,6 +24,7 @@ XADD r 3-5 a 4
 XGROUP CREATE r g 0
 XGROUP CREATECONSUMER r g d
 XREADGROUP GROUP g c COUNT 2 STREAMS r >
+GEOADD g 13.361389 38.115556 P 15.087269 37.502669 C 12.758489 38.788135 E
 """.strip().split("\n")]
 
 LISTS = {
@@ -180,6 +181,9 @@ ZREMRANGEBYRANK {z|s|x} {INT} {0|-1|x}
 ZREVRANGE {z|s|x} {INT} {0|-1|x} {WITHSCORES|foo|BYSCORE|}
 {ZUNION|ZINTER|ZDIFF|ZUNIONSTORE d|ZINTERSTORE d} {1|0|-1|x|2|3} {z|z t|z s|x z|z z|} {AGGREGATE}
 ZDIFFSTORE d {1|0|-1|x|2|9223372036854775807} {z|z t|s|} {|WEIGHTS 1|WITHSCORES|foo}
+GEOADD {g|s|x} {NX|XX|CH|NX XX|GT|foo|} {1 1 P|1 1 q 2 2 r|1 1|x 1 P|181 1 P|1 86 P|nan 1 P|inf 1 P|}
+{GEOPOS|GEOHASH} {g|z|s|x} {|P|P q C}
+GEODIST {g|z|s|x} {P C|P q|a b|P} {m|KM|foo|m m|}
 PFMERGE {d|s|l} {x|s|l|}
 PFDEBUG {GETREG|DECODE|ENCODING|TODENSE|foo|} {s|x|l|}
 {PING|ECHO} {|a|a b}

@@ -113,9 +113,10 @@ def argument_text(argument, name):
 
 # 7.2 gives other names to what consists of other arguments; and it has no underlines.
 RENAMED = {
-    "async": "flush-type", "encoding_offset": "get-block", "encoding_offset_increment": "incrby-block",
+    "async": "flush-type", "count": "count-block", "encoding_offset": "get-block", "encoding_offset_increment": "incrby-block",
     "encoding_offset_value": "set-block", "end_index": "end-unit-block", "field_value": "data",
-    "index": "range", "index_unit": "unit", "key_value": "data", "nosave_save": "save-selector",
+    "index": "range", "index_unit": "unit", "key_value": "data", "longitude_latitude": "fromlonlat",
+    "longitude_latitude_member": "data", "nosave_save": "save-selector",
     "offset_count": "limit", "on_off_skip": "action", "parameter_value": "data",
     "score_member": "data", "timeout_error": "unblock-type", "username_password": "auth",
     "wrap_sat_fail": "overflow-block",
@@ -159,6 +160,7 @@ NEWER_SYNTAX = {
         "[ALPHA sorting:pure-token]",
     "zrank": "key:key#0 member:string [WITHSCORE withscore:pure-token]",
 }
+NEWER_SYNTAX["geohash"] = NEWER_SYNTAX["geopos"] = "key:key#0 [member:string...]"
 NEWER_SYNTAX["sort"] = NEWER_SYNTAX["sort_ro"] + " [STORE destination:key#2]"
 NEWER_SYNTAX["zrevrank"] = NEWER_SYNTAX["zrank"]
 # What has been deprecated since.

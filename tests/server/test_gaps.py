@@ -288,6 +288,8 @@ ONE = b":1\r\n"
     (["ZMSCORE", "zset"] + ["99", "x"] * ASKED, FOUND, {}),
     (["ZREM", "zset", "5"] + ["x"] * ASKED, ONE, {"5": None}),
     (["ZADD", "zset", "9", "y"] + ["8", "5", "7", "5"] * ASKED, ONE, {"y": 9}),
+    (["GEOADD", "zset", "0", "0", "y"] + ["1", "1", "5", "-180", "-85.05112878", "5"] * ASKED, ONE,
+     {"y": 3377699720527872, "5": 0}),
 ], ids=lambda value: value[0] if isinstance(value, list) else "")
 def test_many_arguments_for_a_small_collection_are_many_rounds(server, words, reply, changed):
     client = server.client(decode_responses=True)
