@@ -244,6 +244,7 @@ SERVER_SRC := \
 	server/commands/cmd_expire.c \
 	server/commands/cmd_generic.c \
 	server/commands/cmd_geo.c \
+	server/commands/cmd_geo_search.c \
 	server/commands/cmd_hash.c \
 	server/commands/cmd_hash_walk.c \
 	server/commands/cmd_hyperloglog.c \
@@ -506,7 +507,7 @@ COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands
 	server/exec/steps.c server/commands/multi_pop.c server/commands/cmd_zset.c server/commands/cmd_zset_algebra.c \
 	server/commands/cmd_zset_pop.c server/commands/cmd_zset_range.c server/types/zset.c server/types/zset_order.c server/commands/cmd_hash.c server/commands/cmd_hash_walk.c server/commands/cmd_set.c \
 	server/commands/cmd_set_algebra.c server/commands/cmd_set_random.c server/base/rng.c server/core/collected.c server/exec/collector.c server/exec/collector_sort.c server/exec/source_index.c server/base/glob.c \
-	server/commands/cmd_geo.c server/types/geo.c server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c \
+	server/commands/cmd_geo.c server/commands/cmd_geo_search.c server/types/geo.c server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c \
 	server/types/members_order.c server/types/members_reply.c server/types/packed.c server/exec/batch.c server/types/scan_args.c server/types/set.c)
 
 # Commands run on the model, by drivers that stand for the runner.

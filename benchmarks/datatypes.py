@@ -43,6 +43,8 @@ SMALL = (
     ("ZRANGEBYSCORE", "ZRANGEBYSCORE zset:%k %m +inf LIMIT 0 10", 100000, 20),
     ("ZPOPMIN", "ZPOPMIN zset:%k", 100000, 20),
     ("ZADD", "ZADD zset:%k %m member:%m", 100000, 20),
+    ("GEOSEARCH", "GEOSEARCH geo:%k FROMMEMBER member:%m BYRADIUS 5 m", 100000, 20),
+    ("GEOADD", "GEOADD geo:%k %me-5 %me-5 member:%m", 100000, 20),
 )
 LARGE = (
     ("LPUSH", "LPUSH biglist %v", 1, 0),
@@ -56,10 +58,12 @@ LARGE = (
     ("ZRANGEBYSCORE", "ZRANGEBYSCORE bigzset %m +inf LIMIT 0 10", 1, 0),
     ("ZPOPMIN", "ZPOPMIN bigzset", 1, 0),
     ("ZADD", "ZADD bigzset %m member:%m", 1, 0),
+    ("GEOSEARCH", "GEOSEARCH biggeo FROMMEMBER member:%m BYRADIUS 5 m", 1, 0),
+    ("GEOADD", "GEOADD biggeo %me-5 %me-5 member:%m", 1, 0),
 )
 FILLS = {
     "list": "RPUSH", "hundred": "RPUSH", "hundreds": "RPUSH", "set": "SADD", "hash": "HSET",
-    "zset": "ZADD",
+    "zset": "ZADD", "geo": "GEOADD",
 }
 # At most, of the CPU that stock Redis takes; beyond memory: that the same takes in memory.
 SMALL_TARGET, LARGE_TARGET, BEYOND_TARGET = 0.8, 1.0, 3.0
@@ -92,7 +96,8 @@ def fill(server, rows, opt):
             continue
         done.add(key)
         words = {"RPUSH": f"RPUSH {key} %v", "SADD": f"SADD {key} member:%m",
-                 "HSET": f"HSET {key} field:%m %v", "ZADD": f"ZADD {key} %m member:%m"}[FILLS[kind]]
+                 "HSET": f"HSET {key} field:%m %v", "ZADD": f"ZADD {key} %m member:%m",
+                 "GEOADD": f"GEOADD {key} %me-5 %me-5 member:%m"}[FILLS[kind]]
         load(server, words, *sizes(row, opt), opt, "--fill")
 
 

@@ -131,14 +131,29 @@ static void reply_categories(struct resp_writer *reply, const struct command *co
 
 /* One key specification, for one part of key_flags. `last` is as in the table. If count_at, the
  * argument with the number of keys, or streams_at is set, the other numbers are ignored; they are
- * also ignored if the keys are unknown. */
+ * also ignored if the keys are unknown, or if one key follows a keyword. */
 struct key_spec {
     char flags[64];
     int first, last, step, count_at, streams_at;
     bool is_unknown;
+    char keyword[WORD_MAX]; /* empty: none */
+    int from;               /* index of the first argument that may be the keyword */
 };
 
 #define KEY_SPECS_MAX 4
+
+/* Returns what follows "@6 STORE ", if the part begins so. */
+static const char *take_keyword(const char *part, struct key_spec *spec)
+{
+    int len = 0;
+    spec->keyword[0] = '\0';
+    if (*part != '@')
+        return part;
+    int found = sscanf(part, "@%d %23[A-Z] %n", &spec->from, spec->keyword, &len);
+    assert(found == 2 && len > 0);
+    (void)found;
+    return part + len;
+}
 
 static size_t list_key_specs(const struct command *command, struct key_spec specs[KEY_SPECS_MAX])
 {
@@ -146,6 +161,7 @@ static size_t list_key_specs(const struct command *command, struct key_spec spec
     const char *at = command_has_keys(command) ? command->key_flags : NULL;
     while (at != NULL && count < KEY_SPECS_MAX) {
         struct key_spec *spec = &specs[count];
+        at = take_keyword(at, spec);
         size_t len = strcspn(at, ";");
         bool is_last = at[len] == '\0';
         spec->is_unknown = *at == '?';
@@ -154,9 +170,13 @@ static size_t list_key_specs(const struct command *command, struct key_spec spec
                  at + spec->is_unknown);
         spec->step = command->key_step;
         spec->first = command->first_key + (int)count * command->key_step;
-        spec->last = is_last ? command->last_key : spec->first;
+        spec->last = is_last && spec->keyword[0] == '\0' ? command->last_key : spec->first;
         spec->count_at = is_last ? command->key_count_at : 0;
         spec->streams_at = is_last ? command->streams_at : 0;
+        if (spec->streams_at != 0) {
+            snprintf(spec->keyword, sizeof spec->keyword, "STREAMS");
+            spec->from = spec->streams_at;
+        }
         at = is_last ? NULL : at + len + 1;
         count++;
     }
@@ -186,18 +206,18 @@ static void reply_unknown(struct resp_writer *reply, const char *what)
 
 static void reply_begin_search(struct resp_writer *reply, const struct key_spec *spec)
 {
-    bool is_word = spec->streams_at != 0;
+    bool has_keyword = spec->keyword[0] != '\0';
     resp_bulk_string(reply, "begin_search");
     resp_map(reply, 2);
     resp_bulk_string(reply, "type");
-    resp_bulk_string(reply, is_word ? "keyword" : "index");
+    resp_bulk_string(reply, has_keyword ? "keyword" : "index");
     resp_bulk_string(reply, "spec");
-    resp_map(reply, is_word ? 2 : 1);
-    if (is_word) {
+    resp_map(reply, has_keyword ? 2 : 1);
+    if (has_keyword) {
         resp_bulk_string(reply, "keyword");
-        resp_bulk_string(reply, "STREAMS");
+        resp_bulk_string(reply, spec->keyword);
         resp_bulk_string(reply, "startfrom");
-        resp_integer(reply, spec->streams_at);
+        resp_integer(reply, spec->from);
         return;
     }
     resp_bulk_string(reply, "index");
@@ -581,6 +601,16 @@ static const char *flags_in_call(struct call *call, const struct command *comman
                                                                            : variable->without;
 }
 
+/* The position of the key after the specification's keyword; 0: none. */
+static size_t key_after_word(const struct key_spec *spec, size_t argc,
+                             const struct resp_slice *argv)
+{
+    for (size_t i = (size_t)spec->from; i + 1 < argc; i++)
+        if (slice_is(argv[i], spec->keyword))
+            return i + 1;
+    return 0;
+}
+
 /* The positions of one specification's keys in a call, and the distance between them. */
 static void spec_range(const struct command *command, const struct key_spec *spec, size_t argc,
                        const struct resp_slice *argv, size_t range[2])
@@ -588,6 +618,11 @@ static void spec_range(const struct command *command, const struct key_spec *spe
     range[0] = range[1] = 0;
     if (spec->is_unknown)
         return;
+    if (spec->keyword[0] != '\0') {
+        range[0] = key_after_word(spec, argc, argv);
+        range[1] = range[0] + (range[0] != 0);
+        return;
+    }
     range[0] = (size_t)spec->first;
     range[1] = spec->last < 0 ? argc + (size_t)(spec->last + 1) : (size_t)spec->last + 1;
     if (spec->count_at != 0 || spec->streams_at != 0)
@@ -627,7 +662,9 @@ static enum store_result reply_keys(struct call *call, bool with_flags)
     struct key_spec specs[KEY_SPECS_MAX];
     size_t ranges[KEY_SPECS_MAX][2];
     size_t spec_count = list_key_specs(command, specs), count = 0;
+    bool has_unknown = false;
     for (size_t i = 0; i < spec_count; i++) {
+        has_unknown = has_unknown || specs[i].is_unknown;
         spec_range(command, &specs[i], call->argc - 2, call->argv + 2, ranges[i]);
         for (size_t at = ranges[i][0]; at < ranges[i][1]; at += spec_step(&specs[i]))
             count++;
@@ -638,7 +675,7 @@ static enum store_result reply_keys(struct call *call, bool with_flags)
             return STORE_OK;
         }
     }
-    size_t store = command_store_key(command, call->argc - 2, call->argv + 2);
+    size_t store = has_unknown ? command_store_key(command, call->argc - 2, call->argv + 2) : 0;
     resp_array(call->reply, count + (store != 0));
     for (size_t i = 0; i < spec_count; i++)
         reply_spec_keys(call, command, &specs[i], ranges[i], with_flags);

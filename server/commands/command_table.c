@@ -14,6 +14,14 @@
 #define ARGUMENTS_LIMIT "[LIMIT limit(offset count)]"
 #define ARGUMENTS_WEIGHTS "[WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)]"
 #define ARGUMENTS_UNIT "unit(M|KM|FT|MI)"
+#define ARGUMENTS_GEO_COUNT "[count-block(COUNT count [ANY])]"
+#define ARGUMENTS_GEO_OLD_COUNT "[count-block(COUNT count [ANY@6.2.0])]"
+#define ARGUMENTS_GEO_WITH "[WITHCOORD] [WITHDIST] [WITHHASH]"
+#define ARGUMENTS_GEO_STORE "[store(STORE storekey:key#1'key'|STOREDIST storedistkey:key#2'key')]"
+#define ARGUMENTS_GEO_SHAPE                                                                        \
+    "from(FROMMEMBER member|FROMLONLAT fromlonlat(longitude:double latitude:double)) "             \
+    "by(circle(BYRADIUS radius:double " ARGUMENTS_UNIT                                             \
+    ")|box(BYBOX width:double height:double " ARGUMENTS_UNIT "))"
 #define ARGUMENTS_KEYS_AND_ARGS "[key...] [arg...]"
 #define ARGUMENTS_SORT                                                                             \
     "key [BY by-pattern'pattern'#1] " ARGUMENTS_LIMIT " [GET get-pattern'pattern'#1]... "          \

@@ -212,6 +212,12 @@ command_fn cmd_geoadd;
 command_fn cmd_geodist;
 command_fn cmd_geohash;
 command_fn cmd_geopos;
+command_fn cmd_georadius;
+command_fn cmd_georadius_ro;
+command_fn cmd_georadiusbymember;
+command_fn cmd_georadiusbymember_ro;
+command_fn cmd_geosearch;
+command_fn cmd_geosearchstore;
 
 /* ---- sorted sets ---- */
 command_fn cmd_bzmpop;

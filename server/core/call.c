@@ -193,11 +193,23 @@ size_t command_first_key(const struct command *command, size_t argc, const struc
     return begin;
 }
 
+/* As in Redis, the last of the options counts. */
+static size_t georadius_store_key(size_t argc, const struct resp_slice *argv)
+{
+    size_t found = 0;
+    for (size_t i = 5; i + 1 < argc; i++)
+        if (slice_is(argv[i], "store") || slice_is(argv[i], "storedist"))
+            found = ++i;
+    return found;
+}
+
 size_t command_store_key(const struct command *command, size_t argc, const struct resp_slice *argv)
 {
     size_t found = 0;
     if ((command->flags & CMD_STORE_OPTION) == 0)
         return 0;
+    if (command->role == ROLE_GEORADIUS)
+        return georadius_store_key(argc, argv);
     for (size_t i = 2; i + 1 < argc; i++) {
         bool is_store = slice_is(argv[i], "store");
         if (is_store)

@@ -165,6 +165,7 @@ enum command_role {
     ROLE_COPY,         /* CMD_OTHER_DB: its option DB names the second key's database */
     ROLE_CLIENT_REPLY, /* answered even if its reply was to be skipped */
     ROLE_EVALSHA,      /* runs a cached script, named by its digest */
+    ROLE_GEORADIUS,    /* CMD_STORE_OPTION: STOREDIST is followed by a key, too */
 };
 
 /* Which arguments MONITOR and SLOWLOG redact. */
@@ -197,7 +198,9 @@ struct command {
     const char *syntax;    /* of its arguments, see command_syntax.h; NULL: it has none */
     const char *key_flags; /* COMMAND's key specs: flags, space separated. ';' separates several
                               specs: each but the last is about one key, the last about the rest.
-                              After '?' stand those of keys that the arguments do not name */
+                              After '?' stand those of keys that the arguments do not name, after
+                              "@6 STORE" those of the key after the word STORE, the seventh or a
+                              later argument */
     struct variable_flags variable; /* of commands with the key flag "variable_flags" */
     const char *tips;               /* COMMAND's tips, space separated; NULL: none */
     const char *deprecated; /* COMMAND DOCS: version, a space, what replaces it; NULL: it is not */

@@ -46,6 +46,8 @@ struct collector {
     uint64_t rank_bytes; /* of `ranks` and `spare`, as far as counted */
     uint64_t *spare;     /* of the same size, while `ranks` are being sorted; owned */
     uint64_t width;      /* of the sorted runs in `ranks`; 0: none */
+    uint64_t chosen;     /* GEOSEARCH: of the sorted results, so far or to be stored */
+    double farthest;     /* GEOSEARCH: no result from this distance on is wanted */
     struct collector_order order;
     struct {                  /* DUMP of a stream: where it is in its groups */
         uint64_t group, list; /* index; list 0 is the group's own, the others its consumers' */

@@ -105,3 +105,12 @@ enum store_result collector_sort(struct call *call, struct collector *collector,
     }
     return result;
 }
+
+void collector_sort_end(struct collector *collector)
+{
+    free(collector->ranks);
+    free(collector->spare);
+    collector->ranks = collector->spare = NULL;
+    collector->rank_bytes = 0;
+    collector->width = 0;
+}

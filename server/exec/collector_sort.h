@@ -19,5 +19,7 @@ struct collector_entries {
  * runs. */
 STORE_MUST_CHECK enum store_result collector_sort(struct call *call, struct collector *collector,
                                                   const struct collector_entries *entries);
+/* Forgets that order: the entries may change. */
+void collector_sort_end(struct collector *collector);
 
 #endif

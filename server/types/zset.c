@@ -251,8 +251,8 @@ static enum store_result seek_order(struct zset *zset, const struct zset_pair *p
     return result;
 }
 
-static enum store_result seek_pair(struct zset *zset, const struct zset_pair *pair,
-                                   struct zset_place *place)
+enum store_result zset_seek_pair(struct zset *zset, const struct zset_pair *pair,
+                                 struct zset_place *place)
 {
     if (zset->order == NULL)
         return seek_packed(zset, pair, place);
@@ -264,7 +264,7 @@ static enum store_result seek_pair(struct zset *zset, const struct zset_pair *pa
 enum store_result zset_rank(struct zset *zset, const struct zset_pair *pair, uint64_t *rank)
 {
     struct zset_place place;
-    enum store_result result = seek_pair(zset, pair, &place);
+    enum store_result result = zset_seek_pair(zset, pair, &place);
     *rank = place.rank;
     return result;
 }

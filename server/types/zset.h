@@ -87,6 +87,9 @@ bool zset_score_parse(struct resp_slice bytes, double *score); /* false: malform
 /* `rank` is at most the count. */
 STORE_MUST_CHECK enum store_result zset_seek(struct zset *zset, uint64_t rank,
                                              struct zset_place *place);
+/* The first element not before this pair, which need not be there. */
+STORE_MUST_CHECK enum store_result zset_seek_pair(struct zset *zset, const struct zset_pair *pair,
+                                                  struct zset_place *place);
 /* At a position other than the end. */
 STORE_MUST_CHECK enum store_result zset_get(struct zset *zset, struct zset_place *place,
                                             struct zset_element *element);

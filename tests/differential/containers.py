@@ -280,6 +280,10 @@ class Containers:
     def geo(self):
         return self.own_key(b"g") if self.chance(0.95) else self.zset()
 
+    def geo_target(self):
+        """Mostly a key that is only stored to."""
+        return b"gt%d" % self.random.randrange(3) if self.chance(0.85) else self.geo()
+
     def longitude(self):
         way = self.random.random()
         if way < 0.5:
@@ -318,11 +322,66 @@ class Containers:
 
     GEOHASH = GEOPOS
 
+    def length(self):
+        way = self.random.random()
+        if way < 0.4:
+            return b"%.3f" % (10 ** self.random.uniform(-1, 4.3))
+        if way < 0.95:
+            return self.random.choice([0, 1, 50, 300, 1000, 2000, 5000, 7000, 10018, 10019, 20000, 20037,
+                                       20038, 40000, 10**7])
+        return self.random.choice(pieces.FLOATS)
+
     def unit(self):
         return self.random.choice(["km", "km", "km", "km", "mi", "m", "ft", "KM", "yd"])
 
     def GEODIST(self):
         return [self.geo(), self.place(), self.place()] + self.option(self.unit())
+
+    def geo_options(self, stores):
+        """COUNT cuts equal distances somewhere: it comes with what shows them, or stores all."""
+        words = self.options([["ASC"], ["DESC"]], 1)
+        if self.chance(0.4):
+            words += ["COUNT", self.random.randrange(1, 20), "ANY"]
+        elif self.chance(0.6):
+            words += ["COUNT", self.integer(30) if not stores else 1000] + ([] if stores else ["WITHDIST"])
+        elif self.chance(0.02):
+            words += ["ANY"]
+        if not stores or self.chance(0.02):
+            words += self.options([["WITHCOORD"], ["WITHHASH"], ["WITHDIST"]], 3)
+        return words
+
+    def geo_shape(self):
+        center = (["FROMLONLAT", self.longitude(), self.latitude()] if self.chance(0.6) else
+                  ["FROMMEMBER", self.place()])
+        shape = (["BYRADIUS", self.length(), self.unit()] if self.chance(0.5) else
+                 ["BYBOX", self.length(), self.length(), self.unit()])
+        return center + shape
+
+    def GEOSEARCH(self):
+        return [self.geo()] + self.geo_shape() + self.geo_options(False)
+
+    def GEOSEARCHSTORE(self):
+        return [self.geo_target(), self.geo()] + self.geo_shape() + self.geo_options(True) + self.option("STOREDIST")
+
+    def circle(self, center, may_store):
+        words = [self.geo()] + center + [self.length(), self.unit()]
+        if not may_store or self.chance(0.5):
+            return words + self.geo_options(False)
+        return words + self.geo_options(True) + self.random.choice(
+            [["STORE", self.geo_target()], ["STOREDIST", self.geo_target()],
+             ["STORE", self.geo(), "STOREDIST", self.geo_target()]])
+
+    def GEORADIUS(self):
+        return self.circle([self.longitude(), self.latitude()], True)
+
+    def GEORADIUS_RO(self):
+        return self.circle([self.longitude(), self.latitude()], False)
+
+    def GEORADIUSBYMEMBER(self):
+        return self.circle([self.place()], True)
+
+    def GEORADIUSBYMEMBER_RO(self):
+        return self.circle([self.place()], False)
 
     # ---- hash ----
 

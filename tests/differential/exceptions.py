@@ -237,6 +237,18 @@ def same_sorted(words, stock, ours):
         sorted(replies(stock)) == sorted(replies(ours)))
 
 
+def same_nearest(words, stock, ours):
+    """Geo searches with COUNT: Redis sorts only in part then, and which of those at equal distances come
+    first is by chance."""
+    options = {word.upper() for word in words}
+    if b"COUNT" not in options or b"ANY" in options or stock[:1] != b"*" or ours[:1] != b"*":
+        return False
+    a, b = replies(stock), replies(ours)
+    if b"WITHDIST" not in options:
+        return len(a) == len(b)
+    return [replies(result)[1] for result in a] == [replies(result)[1] for result in b]
+
+
 def same_kind(_words, stock, ours):
     """Replies that describe the server itself: a bulk string, a map, a number of its own."""
     kinds = (b"*%", b"$=", b":,", b"+")
@@ -348,6 +360,8 @@ BY_NAME = {
     b"XPENDING": same_but_times,
 }
 BY_NAME.update(dict.fromkeys(WITH_SCORES, same_scores))
+BY_NAME.update(dict.fromkeys((b"GEOSEARCH", b"GEORADIUS", b"GEORADIUS_RO", b"GEORADIUSBYMEMBER",
+                              b"GEORADIUSBYMEMBER_RO"), same_nearest))
 
 
 def same(words, stock, ours, queued=(), apart_s=10):

@@ -684,3 +684,15 @@ fault("long-commands-formatted", "clients/connection.c",
       "commands that are longer than an int can count are given to hiredis",
       ("if (left < head || length > left - head) return false;", ""),
       by=["test_output"])
+fault("search-in-one-round", "server/commands/cmd_geo_search.c",
+      "a geo search visits all members in one round",
+      ("if (zset_is_large(zset) && collector_step_is_full(collector))", "if (false)"),
+      by=["test_gaps.py::test_a_search_of_many_members_is_many_rounds"])
+fault("nearest-out-of-order", "server/commands/cmd_geo_search.c",
+      "of equal distances COUNT keeps those that come last",
+      ("return a < b ? -1 : a > b;", "return a < b ? 1 : -1;"),
+      by=["test_cmd_geo"])
+fault("boxes-too-small", "server/types/geo.c",
+      "a geo search looks only where the boxes of the first estimate are",
+      ("if (steps > 1 && !is_enough(&cell, &frame))", "if (steps > 99 && !is_enough(&cell, &frame))"),
+      by=["test_cmd_geo"])

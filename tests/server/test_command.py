@@ -160,6 +160,15 @@ NEWER_SYNTAX = {
         "[ALPHA sorting:pure-token]",
     "zrank": "key:key#0 member:string [WITHSCORE withscore:pure-token]",
 }
+OF_GEORADIUS = (
+    "radius:double unit:oneof(M m:pure-token KM km:pure-token FT ft:pure-token MI mi:pure-token) "
+    "[WITHCOORD withcoord:pure-token] [WITHDIST withdist:pure-token] [WITHHASH withhash:pure-token] "
+    "[count-block:block(COUNT count:integer [ANY any:pure-token%s])] "
+    "[order:oneof(ASC asc:pure-token DESC desc:pure-token)] [store:oneof("
+    "STORE storekey:key'key'#1 STOREDIST storedistkey:key'key'#2)]")
+NEWER_SYNTAX["georadius"] = ("key:key#0 longitude:double latitude:double " +
+                             OF_GEORADIUS % "@6.2.0")
+NEWER_SYNTAX["georadiusbymember"] = "key:key#0 member:string " + OF_GEORADIUS % ""
 NEWER_SYNTAX["geohash"] = NEWER_SYNTAX["geopos"] = "key:key#0 [member:string...]"
 NEWER_SYNTAX["sort"] = NEWER_SYNTAX["sort_ro"] + " [STORE destination:key#2]"
 NEWER_SYNTAX["zrevrank"] = NEWER_SYNTAX["zrank"]

@@ -381,6 +381,25 @@ def test_the_scores_of_zadd_are_checked_in_many_rounds(server):
         assert wrong == b"-ERR value is not a valid float\r\n"
 
 
+@pytest.mark.parametrize("words", [
+    ["GEOSEARCH", "geo", "COUNT", "1"], ["GEOSEARCH", "geo", "DESC", "COUNT", "3"],
+    ["GEOSEARCH", "geo", "ASC"], ["GEOSEARCHSTORE", "to", "geo"],
+    ["GEOSEARCHSTORE", "to", "geo", "COUNT", str(CHANGED)]], ids=lambda words: " ".join(words[0::3]))
+def test_a_search_of_many_members_is_many_rounds(server, words):
+    """Also one that finds few of them."""
+    client = server.client()
+    for start in range(0, MEMBERS, 10_000):
+        client.execute_command("GEOADD", "geo", *(
+            word for n in range(start, start + 10_000) for word in (n / MEMBERS, n / MEMBERS, f"m:{n}")))
+    at = words.index("geo") + 1
+    words = words[:at] + ["FROMLONLAT", "0", "0", "BYRADIUS", "9000", "km"] + words[at:]
+    with server.raw(timeout=300) as raw:
+        rounds, reply = rounds_of(server, raw, *words)
+    wanted = int(words[words.index("COUNT") + 1]) if "COUNT" in words else MEMBERS
+    assert counted(reply) == wanted
+    assert rounds > ROUNDS
+
+
 LENGTH = 1_200_000
 TAKEN = 590_000
 ELEMENTS = [b"x" if n % 2 else b"%d" % n for n in range(LENGTH)]
