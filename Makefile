@@ -171,6 +171,7 @@ SERVER_SRC := \
 	server/exec/monitor.c \
 	server/exec/multi.c \
 	server/exec/nested.c \
+	server/exec/pause.c \
 	server/exec/written.c \
 	server/exec/pipeline.c \
 	server/exec/reply_stream.c \

@@ -55,6 +55,11 @@ void store_set_active_expiry(struct store *store, bool active)
     atomic_store(&store->walks_expired, active);
 }
 
+void store_hold_still(struct store *store, int64_t until_ms)
+{
+    atomic_store(&store->still_until_ms, until_ms);
+}
+
 void store_set_max_store(struct store *store, uint64_t max_store_bytes)
 {
     atomic_store(&store->max_store_bytes, max_store_bytes);

@@ -140,6 +140,8 @@ void store_set_max_store(struct store *store, uint64_t max_store_bytes);
 void store_set_policy(struct store *store, const struct store_policy *policy);
 /* Whether expired keys are searched for; those that reads find are deleted in any case. */
 void store_set_active_expiry(struct store *store, bool active);
+/* Up to this time, of store_clock_ms: no expired key is deleted, none evicted to gain memory. */
+void store_hold_still(struct store *store, int64_t until_ms);
 
 /* Unix time that never runs backwards, not even over restarts (as of the last checkpoint or start):
  * expired keys stay expired when the machine's clock is set back. The clock does not stop then, but
@@ -168,8 +170,7 @@ void store_detach(struct store_worker *worker); /* no request may be in progress
 int store_worker_fd(const struct store_worker *worker);
 
 /* Reaps I/O, reruns requests that became ready, calls their done functions. Never blocks. Other
- * workers are notified of commits that it finds durable; this one checks store_durable
- * afterwards. */
+ * workers are notified of commits that it finds durable; this one checks store_durable then. */
 void store_poll(struct store_worker *worker);
 
 /* Ends a round: submits queued reads in one system call and starts the journal's next group. Must
@@ -591,8 +592,7 @@ STORE_MUST_CHECK enum store_result store_bulk_load_tree(struct store_txn *txn,
  * run does not return with this, or the commit fails, they are discarded like all others. */
 STORE_MUST_CHECK enum store_result store_bulk_load_step(struct store_txn *txn,
                                                         struct store_bulk_load *bulk_load);
-uint64_t
-store_bulk_load_steps(const struct store_bulk_load *bulk_load); /* number of steps committed */
+uint64_t store_bulk_load_steps(const struct store_bulk_load *bulk_load); /* steps committed */
 /* Makes the bulk load, as it is after its last step, the value of the key. */
 STORE_MUST_CHECK enum store_result store_put_bulk_load(struct store_txn *txn,
                                                        const struct store_key *key, uint8_t type,

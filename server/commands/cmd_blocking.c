@@ -208,7 +208,7 @@ enum store_result cmd_waitaof(struct call *call)
     uint64_t written = call_written(call);
     if (!call_int64_between(call, call->argv[1], 0, 1, &local) ||
         !call_count(call, call->argv[2], &replicas) ||
-        !call_milliseconds(call, call->argv[3], &timeout_ms))
+        !call_timeout_ms(call, call->argv[3], &timeout_ms))
         return STORE_OK;
     bool is_durable = written <= store_durable(call->server->store);
     if (replicas == 0 && (local == 0 || is_durable)) {
@@ -223,7 +223,7 @@ enum store_result cmd_wait(struct call *call)
 {
     int64_t replicas, timeout_ms;
     if (!call_int64(call, call->argv[1], &replicas) ||
-        !call_milliseconds(call, call->argv[2], &timeout_ms))
+        !call_timeout_ms(call, call->argv[2], &timeout_ms))
         return STORE_OK;
     resp_integer(call->reply, 0);
     return replicas <= 0 ? STORE_OK : call_block(call, NULL, 0, TYPE_STRING, timeout_ms);

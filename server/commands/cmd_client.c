@@ -14,6 +14,7 @@
 #include "server/exec/blocked.h"
 #include "server/net/conn.h"
 #include "server/exec/multi.h"
+#include "server/exec/pause.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
 #include "server/exec/watch.h"
@@ -160,6 +161,8 @@ enum store_result cmd_client_help(struct call *call)
         "    Spare this connection when clients' memory is short.",
         "NO-TOUCH (ON|OFF)",
         "    Do not count this connection's reads as use of the keys.",
+        "PAUSE <timeout> [WRITE|ALL]",
+        "    Hold back all commands, or those that may write, for some milliseconds.",
         "REPLY (ON|OFF|SKIP)",
         "    Choose whether this connection gets replies.",
         "SETINFO (LIB-NAME <name>|LIB-VER <version>)",
@@ -168,6 +171,8 @@ enum store_result cmd_client_help(struct call *call)
         "    Name this connection.",
         "UNBLOCK <client-id> [TIMEOUT|ERROR]",
         "    End the wait of a connection that is blocked.",
+        "UNPAUSE",
+        "    End a pause.",
         NULL,
     };
     call_help(call, lines);
@@ -205,7 +210,7 @@ static void client_flags(const struct conn *conn, char flags[CLIENT_FLAGS_MAX])
         *to++ = 'P';
     if (session->multi != NULL)
         *to++ = 'x';
-    if (conn->waiter != NULL)
+    if (conn->waiter != NULL || conn->is_paused)
         *to++ = 'b';
     if (session->watch != NULL && watch_is_dirty(session->watch))
         *to++ = 'd';
@@ -624,5 +629,52 @@ enum store_result cmd_client_unblock(struct call *call)
     }
     if (call->broadcast_last)
         resp_integer(call->reply, (int64_t)call->cursor);
+    return STORE_OK;
+}
+
+/* ---- PAUSE ---- */
+
+static bool parse_pause(struct call *call, enum pause_mode *mode, int64_t *timeout_ms)
+{
+    *mode = PAUSE_ALL;
+    if (call->argc > 4)
+        return call_wrong_subcommand(call);
+    if (call->argc == 4 && slice_is(call->argv[3], "write")) {
+        *mode = PAUSE_WRITES;
+    } else if (call->argc == 4 && !slice_is(call->argv[3], "all")) {
+        resp_error(call->reply, "ERR CLIENT PAUSE mode must be WRITE or ALL");
+        return false;
+    }
+    return call_timeout_ms(call, call->argv[2], timeout_ms);
+}
+
+/* When it has visited every worker, none is in the middle of a command any more that began to run
+ * before the pause. A time-out of 0 extends no pause, but may make it stricter. */
+enum store_result cmd_client_pause(struct call *call)
+{
+    enum pause_mode mode;
+    int64_t timeout_ms, now_ms = store_clock_ms(call->server->store);
+    size_t reply_start = call->reply->len;
+    if (!parse_pause(call, &mode, &timeout_ms)) {
+        if (!call->broadcast_last)
+            resp_truncate(call->reply, reply_start);
+        return STORE_OK;
+    }
+    if (timeout_ms > 0)
+        timeout_ms = timeout_ms < INT64_MAX - now_ms ? now_ms + timeout_ms : INT64_MAX;
+    if (call->broadcast_index == 0)
+        pause_begin(call->server, mode, timeout_ms);
+    if (call->broadcast_last)
+        resp_ok(call->reply);
+    return STORE_OK;
+}
+
+enum store_result cmd_client_unpause(struct call *call)
+{
+    if (call->broadcast_index == 0)
+        pause_end(call->server);
+    pause_resume(call->worker);
+    if (call->broadcast_last)
+        resp_ok(call->reply);
     return STORE_OK;
 }

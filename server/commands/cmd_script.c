@@ -139,6 +139,24 @@ bool eval_declare(struct call *call)
     return true;
 }
 
+/* Without a first line that tells, the name of the command does. */
+static bool writes_by(const struct call *call, const struct script *script)
+{
+    return (script->flags & SCRIPT_HAS_SHEBANG) == 0 ? !is_readonly(call)
+                                                     : (script->flags & SCRIPT_NO_WRITES) == 0;
+}
+
+bool eval_may_write(struct call *call)
+{
+    struct evaluation found = {.script = NULL};
+    find_script(call, &found);
+    if (found.script == NULL)
+        return !is_readonly(call);
+    bool writes = writes_by(call, found.script);
+    script_release(found.script);
+    return writes;
+}
+
 static enum store_result evaluate(struct call *call)
 {
     if (call->progress == NULL) { /* inside EXEC: not yet declared */
@@ -154,9 +172,7 @@ static enum store_result evaluate(struct call *call)
         return STORE_OK;
     }
     assert(evaluation->key_count == call->key_count); /* KEYS are the keys that are locked */
-    bool writes = (script->flags & SCRIPT_HAS_SHEBANG) == 0
-                      ? !is_readonly(call)
-                      : (script->flags & SCRIPT_NO_WRITES) == 0;
+    bool writes = writes_by(call, script);
     if (writes && is_readonly(call)) {
         resp_error(call->reply, "ERR Can not execute a script with write flag using *_ro command.");
         return STORE_OK;

@@ -109,7 +109,7 @@ static bool read_block(struct call *call, struct resp_slice arg, struct stream_r
 {
     reading->blocks = true;
     if (call->outer == NULL || call->outer->command->role == ROLE_EXEC)
-        return call_milliseconds(call, arg, &reading->timeout_ms);
+        return call_timeout_ms(call, arg, &reading->timeout_ms);
     resp_errorf(call->reply, "ERR %.*s command is not allowed with BLOCK option from scripts",
                 (int)call->argv[0].len, call->argv[0].data);
     return false;

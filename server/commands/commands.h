@@ -21,10 +21,12 @@ command_fn cmd_client_kill;
 command_fn cmd_client_list;
 command_fn cmd_client_no_evict;
 command_fn cmd_client_no_touch;
+command_fn cmd_client_pause;
 command_fn cmd_client_reply;
 command_fn cmd_client_setinfo;
 command_fn cmd_client_setname;
 command_fn cmd_client_unblock;
+command_fn cmd_client_unpause;
 command_fn cmd_echo;
 command_fn cmd_hello;
 command_fn cmd_ping;
@@ -329,5 +331,6 @@ command_fn cmd_script_help;
 command_fn cmd_script_kill;
 command_fn cmd_script_load;
 declare_fn eval_declare;
+may_write_fn eval_may_write;
 
 #endif

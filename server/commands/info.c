@@ -128,7 +128,8 @@ static void write_clients(FILE *to, struct server *server)
     fprintf(to, "maxclients:%lld\r\n",
             (long long)config_number(&server->config, CONFIG_MAXCLIENTS));
     fprintf(to, "client_recent_max_input_buffer:0\r\nclient_recent_max_output_buffer:0\r\n");
-    fprintf(to, "blocked_clients:%llu\r\n", U(blocked_clients(server->blocked)));
+    fprintf(to, "blocked_clients:%llu\r\n",
+            U(blocked_clients(server->blocked)) + LOAD(server->paused_clients));
     fprintf(to, "tracking_clients:0\r\nclients_in_timeout_table:0\r\n");
     fprintf(to, "total_blocking_keys:%llu\r\n", U(blocked_keys(server->blocked)));
     fprintf(to, "total_blocking_keys_on_nokey:0\r\n");

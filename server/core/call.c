@@ -111,7 +111,7 @@ bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
     return true;
 }
 
-bool call_milliseconds(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
+bool call_timeout_ms(struct call *call, struct resp_slice arg, int64_t *timeout_ms)
 {
     const char *error = NULL;
     if (!resp_read_int64(arg.data, arg.len, timeout_ms))

@@ -65,9 +65,9 @@ bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* no
 bool call_syntax_error(struct call *call);                                 /* always false */
 bool call_wrong_type(struct call *call);                                   /* always false */
 
-/* Timeouts: seconds, with fractions; and whole milliseconds. */
+/* Seconds, with fractions; milliseconds. */
 bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
-bool call_milliseconds(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
+bool call_timeout_ms(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
 
 /* Whether look-ups count as accesses of the keys, for eviction. */
 bool call_counts_access(const struct call *call);

@@ -147,6 +147,10 @@ enum command_flags {
  * the request's `keys` and `store` (see request.h). False: out of memory. */
 typedef bool declare_fn(struct call *call);
 
+/* Whether a call may change data or tell others something, if its flags do not say so. Of `call`
+ * only server, command and arguments are set. */
+typedef bool may_write_fn(struct call *call);
+
 /* The tree positions that a command will look up, as far as its arguments tell: fills
  * `prefetch_hints` and returns their number. `before`: number of earlier commands that may remove
  * elements from the ends first. */
@@ -210,8 +214,9 @@ struct command {
     int streams_at;      /* index from which the option STREAMS is sought: the first half of the
                             arguments after it are keys; 0: none */
     declare_fn *declare; /* NULL: the positions above name all keys */
-    int value_at;        /* index of the argument that, if long, is uploaded while it arrives: see
-                            upload.h; 0: none */
+    may_write_fn *may_write; /* NULL: see command_has_effect */
+    int value_at; /* index of the argument that, if long, is uploaded while it arrives: see
+                     upload.h; 0: none */
     /* Look-ups in the key's trees, for prefetching: the index of the argument that is a member, and
      * of its new score (0: none); whether the member's old score is looked up next; whether the
      * command takes the first or the last element instead. */
@@ -260,6 +265,12 @@ static inline bool command_is_container(const struct command *command)
 static inline bool command_arity_ok(const struct command *command, size_t argc)
 {
     return command->arity >= 0 ? argc == (size_t)command->arity : argc >= (size_t)-command->arity;
+}
+
+/* Besides its reply: it may change data, or send messages. */
+static inline bool command_has_effect(const struct command *command)
+{
+    return (command->flags & (CMD_WRITE | CMD_CACHES_RESULT)) != 0 || command->role == ROLE_PUBLISH;
 }
 
 static inline bool command_has_keys(const struct command *command)

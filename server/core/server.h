@@ -78,6 +78,8 @@ struct server {
     _Atomic int64_t heap_noted;         /* what had been reported to the store then */
     _Atomic int64_t heap_measured_us, heap_took_us; /* when, and how long that took */
     _Atomic bool stopping;                          /* set by server_stop alone */
+    _Atomic uint64_t pause;                         /* CLIENT PAUSE: see exec/pause.h; 0: none */
+    _Atomic uint32_t paused_clients;                /* whose next command waits for its end */
     _Atomic bool
         is_opening; /* the store: whoever clears it decides how a stop goes, see process.h */
     void (*leave_nothing)(struct server *); /* set by main: before a stop that ends the process */

@@ -22,6 +22,7 @@
 #include "server/core/session.h"
 #include "server/core/worker_inbox.h"
 
+struct event;
 struct event_base;
 struct input_buffer;
 struct conn;
@@ -119,6 +120,8 @@ struct worker {
     struct conn *ready_conns; /* to be served before the round ends */
     struct conn *undurable;   /* connections whose replies wait for the journal */
     struct conn *put_off;     /* connections with commands left for the next round */
+    LIST_HEAD(, conn) paused; /* see pause.h */
+    struct event *pause_timer;
 
     /* see round_clock.h */
     uint32_t round_weight;

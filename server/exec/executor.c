@@ -359,6 +359,15 @@ static bool check_command(struct request *request, const struct command *command
     return refusal == NULL;
 }
 
+const struct command *executor_look(struct request *request)
+{
+    struct call *call = &request->call;
+    const struct command *command = reply_unless_found(call, request->named);
+    bool runs = command != NULL && check_command(request, command);
+    resp_truncate(call->reply, 0);
+    return runs ? command : NULL;
+}
+
 /* Values that stay the same through all runs. */
 static void stamp_request(struct request *request, const struct command *command)
 {

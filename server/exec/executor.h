@@ -11,6 +11,10 @@
  * that result. */
 STORE_MUST_CHECK enum store_result executor_start(struct request *request);
 
+/* The command that would run now, without effects; NULL: the request would be answered with an
+ * error. The reply is empty, and stays so. */
+const struct command *executor_look(struct request *request);
+
 /* After STORE_WAIT, once the request is held: other threads may access it from now on. */
 void executor_send_broadcast(struct request *request);
 

@@ -14,7 +14,8 @@
  *    the first parked request is finished.
  * 4. Replies are sent in queue order: a finished request after a running one keeps its reply.
  * 5. While requests are queued, no reply is written ahead of theirs.
- * 6. A request whose value is still being written to the device is parked.
+ * 6. A request whose value is still being written to the device is parked, and so is one that a
+ *    pause holds.
  */
 #include "server/exec/runner.h"
 
@@ -28,6 +29,7 @@
 #include "server/exec/blocked.h"
 #include "server/exec/executor.h"
 #include "server/exec/nested.h"
+#include "server/exec/pause.h"
 #include "server/exec/pipeline.h"
 #include "server/exec/reply_stream.h"
 #include "server/exec/request_reply.h"
@@ -248,7 +250,8 @@ static void answer_finished(struct conn *conn)
 
 static bool may_start(const struct conn *conn, const struct request *request)
 {
-    return upload_is_settled(request->call.upload) && pipeline_may_start(conn, request);
+    return !conn->is_paused && upload_is_settled(request->call.upload) &&
+           pipeline_may_start(conn, request);
 }
 
 /* Starts a held request; its reply stays in its own buffer until its turn. */
@@ -301,7 +304,7 @@ bool runner_may_take(const struct conn *conn)
     uint32_t most = !client_memory_is_short(conn->worker)         ? RUNNER_IN_FLIGHT_MAX
                     : bytes_in_flight(conn) < LONG_REQUESTS_BYTES ? IN_FLIGHT_SHORT
                                                                   : 1;
-    return conn->request_count < most && !conn->is_put_off &&
+    return conn->request_count < most && !conn->is_put_off && !conn->is_paused &&
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
            !conn->refused && !is_ending(conn) && !client_memory_holds(conn->worker) &&
            !(conn->has_published && pubsub_throttles(conn->worker));
@@ -324,7 +327,7 @@ static void take_behind(struct conn *conn, struct request *request)
         command != NULL && command_has_keys(command) && executor_declare_keys(request, command);
     request->is_read = command == NULL || pipeline_is_read(command);
     request->line = declared ? pipeline_ordering_key(request, command) : 0;
-    if (conn->first_parked == NULL && may_start(conn, request)) {
+    if (conn->first_parked == NULL && may_start(conn, request) && !pause_takes(request)) {
         start_held(request);
     } else if (declared && !client_memory_is_short(conn->worker)) {
         store_prefetch(conn->worker->store, request->keys, call->key_count);
@@ -399,7 +402,8 @@ uint32_t runner_take(struct conn *conn, struct input_buffer *block, const struct
     request->known = ahead->key;
     request->source = block;
     request->call.upload = upload_pass_on(conn);
-    bool is_first = conn->request_count == 0 && upload_is_settled(request->call.upload);
+    bool is_first = conn->request_count == 0 && upload_is_settled(request->call.upload) &&
+                    !pause_takes(request);
     bool is_own = request_reserve_arguments(request, ahead->count);
     if (is_own && (block == NULL || (!conn_owns(conn, block) && may_stay(request, is_first))))
         is_own = request_hold_copy(request);
@@ -468,7 +472,7 @@ static void runner_check(const struct conn *conn)
 void runner_advance(struct conn *conn)
 {
     answer_finished(conn);
-    while (runner_can_advance(conn)) {
+    while (runner_can_advance(conn) && !pause_takes(conn->first_parked)) {
         struct request *request = conn->first_parked;
         conn->first_parked = STAILQ_NEXT(request, of_conn);
         start_held(request);

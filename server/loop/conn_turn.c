@@ -32,6 +32,7 @@
 #include "server/config/log.h"
 #include "server/exec/read_ahead.h"
 #include "server/exec/multi.h"
+#include "server/exec/pause.h"
 #include "server/exec/reply_stream.h"
 #include "server/exec/runner.h"
 #include "server/net/spool.h"
@@ -120,6 +121,7 @@ static void close_conn(struct conn *conn)
     conn->transport = NULL;
     LIST_REMOVE(conn, of_worker);
     pubsub_leave(conn);
+    pause_leave(conn);
     forget_client(conn->worker);
     if (conn->waiter != NULL)
         blocked_end(conn, BLOCKED_TIMEOUT);
@@ -564,11 +566,17 @@ static bool has_ended(const struct conn *conn)
            (conn->spool != NULL && spool_has_ended(conn->spool));
 }
 
+/* Its next command ends its wait, or begins, when other clients or the time say so. */
+static bool waits_for_others(const struct conn *conn)
+{
+    return conn->waiter != NULL || conn->is_paused;
+}
+
 /* All replies have been sent, or cannot be. A client that has closed its sending side and does not
  * read is not waited for. */
 static bool is_over(const struct conn *conn)
 {
-    if (conn->kill || (has_ended(conn) && conn->waiter != NULL))
+    if (conn->kill || (has_ended(conn) && waits_for_others(conn)))
         return true;
     if (reply_stream_is_stuck(conn) && conn->input_ended && conn->send_blocked)
         return true;
@@ -657,7 +665,7 @@ static bool is_waiting(const struct conn *conn)
 static void look_after_waiter(struct conn *conn)
 {
     const struct transport_ops *ops = conn->transport->ops;
-    if (conn->waiter == NULL || can_read(conn) || ops->has_ended == NULL)
+    if (!waits_for_others(conn) || can_read(conn) || ops->has_ended == NULL)
         return;
     conn->peer_has_gone |= ops->has_ended(conn->transport);
     if (conn->peer_has_gone)

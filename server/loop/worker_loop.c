@@ -31,6 +31,7 @@
 #include "server/net/client_memory.h"
 #include "server/loop/conn_turn.h"
 #include "server/config/log.h"
+#include "server/exec/pause.h"
 #include "server/exec/reply_stream.h"
 #include "server/loop/listener.h"
 #include "server/loop/rdma_loop.h"
@@ -309,7 +310,7 @@ static void drain(struct worker *worker)
  * the open ones are counted. */
 static void conns_check(const struct worker *worker)
 {
-    uint32_t open = 0, ready = 0, undurable = 0, put_off = 0;
+    uint32_t open = 0, ready = 0, undurable = 0, put_off = 0, paused = 0;
     const struct conn *conn;
     struct conn *const *link = &LIST_FIRST(&worker->conns);
     LIST_FOREACH (conn, &worker->conns, of_worker) {
@@ -321,6 +322,7 @@ static void conns_check(const struct worker *worker)
         ready += conn->is_ready;
         undurable += conn->is_undurable;
         put_off += conn->is_put_off;
+        paused += conn->is_paused;
     }
     assert(atomic_load_explicit(&worker->connection_count, memory_order_relaxed) >= open);
     /* Closed connections may still be on these lists. */
@@ -336,7 +338,11 @@ static void conns_check(const struct worker *worker)
         assert(conn->is_put_off);
         put_off -= conn->transport != NULL;
     }
-    assert(ready == 0 && undurable == 0 && put_off == 0);
+    LIST_FOREACH (conn, &worker->paused, of_paused) {
+        assert(conn->is_paused);
+        paused--;
+    }
+    assert(ready == 0 && undurable == 0 && put_off == 0 && paused == 0);
 }
 
 void worker_round(struct worker *worker, bool may_block)
@@ -421,8 +427,8 @@ static bool make_events(struct worker *worker)
         event_new(worker->base, store_worker_fd(worker->store), readable, on_store_ready, worker);
     loop->second = event_new(worker->base, loop->second_fd, readable, on_second, worker);
     loop->pulse = event_new(worker->base, -1, 0, on_pulse, worker);
-    return loop->woken != NULL && loop->store_ready != NULL && loop->second != NULL &&
-           loop->pulse != NULL && event_add(loop->woken, NULL) == 0 &&
+    return pause_open(worker) && loop->woken != NULL && loop->store_ready != NULL &&
+           loop->second != NULL && loop->pulse != NULL && event_add(loop->woken, NULL) == 0 &&
            event_add(loop->store_ready, NULL) == 0 && event_add(loop->second, NULL) == 0;
 }
 
@@ -440,6 +446,7 @@ void worker_free(struct worker *worker)
         if (loop->second_fd >= 0)
             close(loop->second_fd);
     }
+    pause_close(worker);
     worker_close_inbox(worker);
     if (worker->base != NULL)
         event_base_free(worker->base);

@@ -38,6 +38,7 @@ struct conn {
     struct worker *worker;
     struct transport *transport; /* NULL: closed */
     LIST_ENTRY(conn) of_worker;  /* worker->conns */
+    LIST_ENTRY(conn) of_paused;  /* worker->paused */
 
     /* input: bytes [input_start, input_end) of `input`; both 0 and NULL when there are none */
     struct input_buffer *input;
@@ -84,6 +85,7 @@ struct conn {
 
     struct conn *ready_next, *undurable_next, *put_off_next;
     bool is_ready, is_undurable;
+    bool is_paused;     /* no command is taken before the end of a pause: see pause.h */
     bool is_put_off;    /* no command is taken before the next round: on worker->put_off */
     bool has_corked;    /* it has an entry in worker->corked */
     bool send_blocked;  /* the transport took less than it was given */

@@ -56,12 +56,6 @@ static const struct command *find_command(const struct call *outer, size_t argc,
     return command;
 }
 
-/* Whether it has effects other than its reply. */
-static bool has_effect(const struct command *command)
-{
-    return (command->flags & (CMD_WRITE | CMD_CACHES_RESULT)) != 0 || command->role == ROLE_PUBLISH;
-}
-
 static const char *why_not(struct script_state *state, const struct command *command, size_t argc)
 {
     if (command == NULL)
@@ -77,7 +71,7 @@ static const char *why_not(struct script_state *state, const struct command *com
          !atomic_load_explicit(&state->call->server->scripts_may_all, memory_order_relaxed));
     if (is_denied || is_local)
         return "This Redis command is not allowed from script";
-    if (state->is_readonly && has_effect(command))
+    if (state->is_readonly && command_has_effect(command))
         return "Write commands are not allowed from read-only scripts.";
     return NULL;
 }
@@ -104,7 +98,7 @@ static const char *run_command(lua_State *lua, size_t argc)
         nested_calls_refuse(outer->nested_calls, command, "-ERR");
         return problem;
     }
-    if ((command->flags & CMD_READONLY) == 0 || has_effect(command))
+    if ((command->flags & CMD_READONLY) == 0 || command_has_effect(command))
         outer->nested_calls->has_effects = true;
     struct store_mark mark;
     store_mark(outer->txn, &mark);
@@ -123,7 +117,7 @@ static const char *run_command(lua_State *lua, size_t argc)
     if (result != STORE_OK)
         script_unwind(lua, result);
     nested_calls_forget(outer->nested_calls,
-                        has_effect(command) || !store_forget(outer->txn, &mark));
+                        command_has_effect(command) || !store_forget(outer->txn, &mark));
     store_make_room(outer->txn);
     if ((command->flags & CMD_WRITE) != 0)
         state->has_written = true;

@@ -97,7 +97,7 @@ static enum store_result delete_found(struct store_txn *txn, struct store_reques
     if (result != STORE_OK || !found.item)
         return result;
     bool expired = has_expired(found.item, request->now_ms);
-    if (removal->name.cause == STORE_BY_EXPIRY && !expired)
+    if (removal->name.cause == STORE_BY_EXPIRY && (!expired || engine_holds_still(store)))
         return STORE_OK;
     if (!expired && atomic_load(&store->policy.only_expiring) &&
         format_expiry(found.item) == STORE_NO_EXPIRY)

@@ -8,6 +8,8 @@
  * of the keys' hashes, so the next entries are a random sample. One in SAMPLE_FACTOR * `samples`
  * keys that would make room is evicted: those accessed longest ago, accessed least often, or
  * expiring first. As for expiry, this file only names the keys, and removal.c deletes them.
+ *
+ * While the store holds still, only what transactions want is evicted: they had begun before.
  */
 #include "storage/maintenance/evict.h"
 
@@ -285,6 +287,6 @@ void evict_step(struct store_worker *worker)
     for (; passed < places && may_begin(worker); passed++)
         evict_in(worker, (worker->evict_next_place + passed) % places);
     worker->evict_next_place = (worker->evict_next_place + passed) % places;
-    if (is_over_memory(store))
+    if (is_over_memory(store) && !engine_holds_still(store))
         evict_anywhere(worker, ANY_CLASS);
 }

@@ -35,7 +35,9 @@ void expire_noted(struct store_worker *worker)
     uint32_t count = worker->noted_count;
     assert(count <= EXPIRED_NOTES);
     worker->noted_count = 0; /* a stopping worker starts nothing new */
-    for (uint32_t i = 0; i < count && !worker->stopping && may_begin(worker); i++)
+    if (worker->stopping || engine_holds_still(worker->store))
+        return;
+    for (uint32_t i = 0; i < count && may_begin(worker); i++)
         begin(worker, worker->noted[i].slot, worker->noted[i].tag);
 }
 
@@ -94,7 +96,8 @@ static void visit_partitions(struct store_worker *worker, struct names *names, i
 
 void expire_step(struct store_worker *worker)
 {
-    bool walks = !worker->stopping && atomic_load(&worker->store->walks_expired);
+    bool walks = !worker->stopping && atomic_load(&worker->store->walks_expired) &&
+                 !engine_holds_still(worker->store);
     struct names *names = walks ? malloc(sizeof *names) : NULL;
     if (!names) {
         worker->expire_left = 0;

@@ -427,6 +427,7 @@ struct store {
     struct eviction extents_eviction; /* under extents.lock */
     _Atomic uint32_t evict_turn;      /* the next partition that eviction takes room from */
     _Atomic bool walks_expired;       /* store_set_active_expiry */
+    _Atomic int64_t still_until_ms;   /* store_hold_still */
     _Atomic uint64_t tree_ids;        /* given out in this epoch (tree_owner.c) */
     _Atomic uint64_t sequences;       /* likewise, by store_next_sequence */
     _Atomic uint32_t reader_pages;    /* pinned by value readers */
@@ -484,6 +485,13 @@ struct store {
     _Atomic uint64_t expired_before, evicted_before;
     uint64_t recovered_items, recovered_commits, recovery_ms;
 };
+
+/* Whether it is to make no changes of its own: see store_hold_still. */
+static inline bool engine_holds_still(struct store *store)
+{
+    int64_t until_ms = atomic_load_explicit(&store->still_until_ms, memory_order_relaxed);
+    return until_ms > 0 && env_now_ms(&store->env) <= until_ms;
+}
 
 /* ---- look-up ---- */
 

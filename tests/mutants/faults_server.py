@@ -295,7 +295,7 @@ fault("script-of-exec-repeated", "server/exec/nested.c",
       by=["test_multi.py::test_a_script_that_only_reads_runs_once_beside_a_walk_in_steps"])
 fault("effects-of-a-kept-script-lost", "server/script/script_redis.c",
       "the effects of a script in EXEC are lost when a command after it has to wait",
-      ("if ((command->flags & CMD_READONLY) == 0 || has_effect(command))", "if (false)"),
+      ("if ((command->flags & CMD_READONLY) == 0 || command_has_effect(command))", "if (false)"),
       by=["test_multi.py::test_a_script_with_effects_before_a_walk_in_steps"])
 fault("watch-checked-once", "server/exec/executor.c",
       "what a transaction has found holds for the next one, that locks all keys",
@@ -696,3 +696,24 @@ fault("boxes-too-small", "server/types/geo.c",
       "a geo search looks only where the boxes of the first estimate are",
       ("if (steps > 1 && !is_enough(&cell, &frame))", "if (steps > 99 && !is_enough(&cell, &frame))"),
       by=["test_cmd_geo"])
+fault("pause-reads-on", "server/exec/runner.c",
+      "the commands behind one that a pause holds back are taken, as many as the client sends",
+      ("!conn->is_put_off && !conn->is_paused &&", "!conn->is_put_off &&"),
+      by=["test_pause.py::test_waiting_costs_nothing", "test_runner"])
+fault("pause-forgets-what-is-queued", "server/exec/pause.c",
+      "EXEC is not held back by a pause of writes, whatever it runs",
+      ("if (may_write(&call)) return true;", "(void)may_write;"),
+      by=["test_pause.py::test_exec_is_judged_as_a_whole"])
+fault("pause-ends-never", "server/exec/pause.c",
+      "the timer of an earlier, longer pause stays armed when it has been ended",
+      ("event_del(worker->pause_timer);", ""),
+      by=["test_pause.py::test_a_short_pause_after_a_long_one"])
+fault("pause-expires-keys", "storage/maintenance/expire.c",
+      "a read during a pause has the expired key that it has found deleted",
+      ("if (worker->stopping || engine_holds_still(worker->store)) return;",
+       "if (worker->stopping) return;"),
+      by=["test_pause.py::test_expired_keys_are_absent_but_not_deleted"])
+fault("paused-end-unnoticed", "server/loop/conn_turn.c",
+      "a client whose command a pause holds back is kept, and its command run, though it is gone",
+      ("return conn->waiter != NULL || conn->is_paused;", "return conn->waiter != NULL;"),
+      by=["test_pause.py::test_commands_of_clients_that_are_gone_never_run"])

@@ -355,6 +355,33 @@ static void memory_is_not_refused_while_a_key_may_go(void **state)
     finish(&rig, medium, &account);
 }
 
+static void memory_is_not_gained_while_the_store_holds_still(void **state)
+{
+    (void)state;
+    struct account account;
+    struct medium *medium;
+    struct rig rig;
+    uint32_t early = 0;
+    start(&rig, &medium, STORE_EVICT_LRU, true, &account);
+    for (uint32_t i = 0; i < 40; i++)
+        put_early(&rig, &early, 10);
+    store_hold_still(rig.store, store_clock_ms(rig.store) + 3600000);
+    for (uint32_t i = 0; i < 20; i++) {
+        atomic_store(&rig.store->over_memory, true);
+        evict_step(rig.workers[0]);
+        rig_run(&rig, 5);
+    }
+    must(account.evicted == 0, "%llu evicted", (unsigned long long)account.evicted);
+    store_hold_still(rig.store, store_clock_ms(rig.store) - 1);
+    for (uint32_t i = 0; i < 20 && account.evicted == 0; i++) {
+        atomic_store(&rig.store->over_memory, true);
+        evict_step(rig.workers[0]);
+        rig_run(&rig, 5);
+    }
+    must(account.evicted > 0, "none is evicted afterwards");
+    finish(&rig, medium, &account);
+}
+
 /* A large value is refused after two rounds over the keys, and not when patience ends: a request
  * that waits for room is counted as throttled every few milliseconds. */
 static void large_values_are_refused_at_once(void **state)
@@ -618,6 +645,7 @@ int main(void)
         cmocka_unit_test(every_class_has_a_hand),
         cmocka_unit_test(a_search_begins_with_the_wait),
         cmocka_unit_test(memory_is_not_refused_while_a_key_may_go),
+        cmocka_unit_test(memory_is_not_gained_while_the_store_holds_still),
         cmocka_unit_test(large_values_are_refused_at_once),
         cmocka_unit_test(large_values_go_for_large_ones),
         cmocka_unit_test(those_in_the_way_are_passed_over),

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "server/exec/pause.h"
 #include "server/exec/runner.h"
 #include "server/net/client_memory.h"
 #include "tests/model/model_store.h"
@@ -142,8 +143,18 @@ static bool is_answered(const struct peer *peer)
            STAILQ_EMPTY(&conn->output);
 }
 
+static void pause_or_go_on(struct fixture *fixture)
+{
+    if (pick(2) == 0) {
+        pause_begin(&fixture->server, pick(2) == 0 ? PAUSE_ALL : PAUSE_WRITES, INT64_MAX);
+        return;
+    }
+    pause_end(&fixture->server);
+    pause_resume(fixture->worker);
+}
+
 /* Sends everything, cut anywhere, for a client that reads at irregular times. */
-static void play(struct fixture *fixture, struct peer *peer)
+static void play(struct fixture *fixture, struct peer *peer, bool with_pauses)
 {
     peer->may_read = 0;
     for (int rounds = 0; peer->transport != NULL; rounds++) {
@@ -155,6 +166,8 @@ static void play(struct fixture *fixture, struct peer *peer)
         }
         if (pick(3) == 0)
             peer->may_read = pick(50000);
+        if (with_pauses && pick(4) == 0)
+            pause_or_go_on(fixture);
         peer->has_ended = is_answered(peer);
         poke(peer);
         turn(fixture);
@@ -167,7 +180,8 @@ static void restart(void **state)
     set_up(state);
 }
 
-/* Nor does it that long values go to their place while they arrive: with a monitor they do not. */
+/* Nor do pauses, nor does it that long values go to their place while they arrive: with a monitor
+ * they do not. */
 static void test_waits_change_nothing(void **state)
 {
     char *value = malloc(30001);
@@ -184,7 +198,7 @@ static void test_waits_change_nothing(void **state)
             model_store_set_waits(fixture->server.store, seed, waits);
             if (waits == 0)
                 atomic_store(&fixture->server.monitor_count, 1);
-            play(fixture, peer);
+            play(fixture, peer, waits == 500);
             assert_true((atomic_load(&fixture->worker->counters.uploads) > 0) == (waits > 0));
             if (waits == 0)
                 add_bytes(&expected, peer->received.data, peer->received.len);
