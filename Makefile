@@ -143,6 +143,7 @@ SERVER_SRC := \
 	server/core/command_syntax.c \
 	server/core/commandstats.c \
 	server/core/errorstats.c \
+	server/core/latency.c \
 	server/core/process.c \
 	server/core/round_clock.c \
 	server/core/server.c \
@@ -263,6 +264,7 @@ SERVER_SRC := \
 	server/commands/cmd_set.c \
 	server/commands/cmd_set_algebra.c \
 	server/commands/cmd_set_random.c \
+	server/commands/cmd_latency.c \
 	server/commands/cmd_slowlog.c \
 	server/commands/cmd_sort.c \
 	server/commands/cmd_stream.c \
@@ -378,6 +380,7 @@ UNIT_TEST_SRC := \
 	tests/unit/server/config/test_config.c \
 	tests/unit/server/core/test_command.c \
 	tests/unit/server/core/test_command_syntax.c \
+	tests/unit/server/core/test_latency.c \
 	tests/unit/server/exec/test_blocked.c \
 	tests/unit/server/exec/test_runner.c \
 	tests/unit/server/loop/test_rdma_loop.c \
@@ -418,6 +421,7 @@ test_glob_LINK = $(call objects,server/base/glob.c)
 test_hash_slot_LINK = $(call objects,storage/base/hash_slot.c)
 test_histogram_LINK = $(call objects,benchmarks/histogram.c)
 test_index_LINK = $(call objects,storage/index/index.c storage/base/ordered_table.c storage/base/cell_pool.c)
+test_latency_LINK = $(FIXTURE_TEST_LINK)
 test_keyed_hash_LINK = $(call objects,storage/base/keyed_hash.c)
 test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_output_LINK = $(call objects,clients/connection.c clients/io.c)

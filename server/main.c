@@ -24,6 +24,7 @@
 #include "server/core/process.h"
 #include "server/pubsub/pubsub.h"
 #include "server/script/script.h"
+#include "server/core/latency.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/watch.h"
 #include "server/loop/rdma_loop.h"
@@ -350,9 +351,10 @@ static bool run_process(struct server *server)
     server->pubsub = pubsub_new(server->worker_count);
     server->scripts = scripts_new();
     server->slowlog = slowlog_new();
+    server->latency = latency_new();
     server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->workers == NULL || server->pubsub == NULL || server->scripts == NULL ||
-        server->slowlog == NULL || server->stop_fd < 0 ||
+        server->slowlog == NULL || server->latency == NULL || server->stop_fd < 0 ||
         !process_catch_signals(server, &signals)) {
         log_line(&server->log, CONFIG_LOG_WARNING, "Cannot start: %s", strerror(errno));
         return false;
@@ -362,6 +364,7 @@ static bool run_process(struct server *server)
              is_well ? "" : " after a failure");
     process_release_signals(signals);
     close(server->stop_fd);
+    latency_free(server->latency);
     slowlog_free(server->slowlog);
     scripts_free(server->scripts);
     pubsub_free(server->pubsub);

@@ -60,6 +60,13 @@ void store_hold_still(struct store *store, int64_t until_ms)
     atomic_store(&store->still_until_ms, until_ms);
 }
 
+uint64_t store_take_slowest_ns(struct store *store, enum store_work work)
+{
+    _Atomic int64_t *slowest =
+        work == STORE_WORK_JOURNAL ? &store->journal.slowest_ns : &store->slowest_ns[work];
+    return (uint64_t)atomic_exchange(slowest, 0);
+}
+
 void store_set_max_store(struct store *store, uint64_t max_store_bytes)
 {
     atomic_store(&store->max_store_bytes, max_store_bytes);

@@ -56,8 +56,7 @@ struct store;
 struct store_worker;
 struct store_txn;
 
-/* Which keys are evicted when the disk is full, or when index and buffers leave no memory for
- * anything else. */
+/* Which keys are evicted when the disk, or memory beside the page frames, is full. */
 enum store_evict {
     STORE_EVICT_NOTHING, /* none: writes fail with STORE_FULL */
     STORE_EVICT_RANDOM,
@@ -159,8 +158,7 @@ uint64_t store_next_sequence(struct store *store);
 
 /* ---- workers ---- */
 
-/* index: 0 .. worker_count - 1. Fails with STORE_NO_MEMORY, or STORE_IO with a message when the
- * kernel has too few AIO slots. */
+/* index: 0 .. worker_count - 1. STORE_NO_MEMORY; STORE_IO with a message: too few AIO slots. */
 STORE_MUST_CHECK enum store_result store_attach(struct store *store, uint32_t index,
                                                 struct store_worker **worker,
                                                 char message[STORE_MESSAGE_MAX]);
@@ -200,8 +198,7 @@ bool store_is_over_memory(const struct store *store);
 
 enum store_mode { STORE_SHARED, STORE_EXCLUSIVE };
 
-/* A key as the engine sees it. Filled by store_key(); the bytes stay the caller's and must live as
- * long as the request. */
+/* A key as the engine sees it, by store_key(). Its bytes must live as long as the request. */
 struct store_key {
     const char *data;
     uint32_t len;
@@ -796,5 +793,8 @@ struct store_stats {
 };
 void store_stats(const struct store *store, struct store_stats *stats);
 void store_reset_counters(struct store *store);
+/* Of journal groups, steps of expiry or eviction since the last call: the longest; 0: none. */
+enum store_work { STORE_WORK_JOURNAL, STORE_WORK_EXPIRY, STORE_WORK_EVICTION, STORE_WORKS };
+uint64_t store_take_slowest_ns(struct store *store, enum store_work work);
 
 #endif

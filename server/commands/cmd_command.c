@@ -15,7 +15,6 @@
 #include "server/core/call.h"
 
 #define WORD_MAX 24
-#define NAMES_SHARE 4 /* per call, as a multiple of the number of commands */
 
 /* ---- lists of words ---- */
 
@@ -346,20 +345,11 @@ enum store_result cmd_command(struct call *call)
     return STORE_OK;
 }
 
-/* No client needs that many names, and the reply, many times as long, is built at once. */
-static bool are_too_many_names(struct call *call)
-{
-    if (call->argc - 2 <= NAMES_SHARE * call->server->commands.count)
-        return false;
-    resp_error(call->reply, "ERR too many command names");
-    return true;
-}
-
 enum store_result cmd_command_info(struct call *call)
 {
     if (call->argc == 2)
         return cmd_command(call);
-    if (are_too_many_names(call))
+    if (call_too_many_names(call))
         return STORE_OK;
     resp_array(call->reply, call->argc - 2);
     for (size_t i = 2; i < call->argc; i++) {
@@ -479,7 +469,7 @@ enum store_result cmd_command_docs(struct call *call)
 {
     const struct command_index *all = &call->server->commands;
     size_t found = 0;
-    if (are_too_many_names(call))
+    if (call_too_many_names(call))
         return STORE_OK;
     if (call->argc == 2) {
         resp_map(call->reply, count_commands(call));

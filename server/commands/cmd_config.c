@@ -25,6 +25,7 @@
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/core/call.h"
+#include "server/core/latency.h"
 
 /* ---- GET ---- */
 
@@ -386,6 +387,7 @@ enum store_result cmd_config_resetstat(struct call *call)
                    call->server->commands.count * sizeof worker->command_counters[0] /
                        sizeof(uint64_t));
     errorstats_clear(&worker->errors);
+    command_times_clear(worker);
     if (!call->broadcast_last)
         return STORE_OK;
     clear_counters(&call->server->total_connections, 1);

@@ -21,6 +21,7 @@
 #include "server/net/client_memory.h"
 #include "server/pubsub/keyspace_events.h"
 #include "server/core/commandstats.h"
+#include "server/core/latency.h"
 #include "server/core/process.h"
 #include "server/script/script.h"
 #include "server/core/server.h"
@@ -507,10 +508,32 @@ static void write_errorstats(FILE *to, struct server *server)
             fprintf(to, "errorstat_%s:count=%llu\r\n", sum.codes[i], LOAD(sum.counts[i]));
 }
 
+static void write_percentiles(FILE *to, const char *name, const struct times_sum *sum,
+                              const char *percentiles)
+{
+    const char *separator = "";
+    fprintf(to, "latency_percentiles_usec_%s:", name);
+    while (*percentiles != '\0') {
+        int len = (int)strcspn(percentiles, " ");
+        fprintf(to, "%sp%.*s=%.3f", separator, len, percentiles,
+                (double)times_percentile(sum, strtod(percentiles, NULL)) / 1000);
+        separator = ",";
+        percentiles += len + (percentiles[len] == ' ');
+    }
+    fprintf(to, "\r\n");
+}
+
 static void write_latencystats(FILE *to, struct server *server)
 {
-    (void)server;
+    const struct command_index *all = &server->commands;
+    struct times_sum sum;
+    char *percentiles = config_show(&server->config, CONFIG_LATENCY_TRACKING_INFO_PERCENTILES);
+    bool is_on = config_number(&server->config, CONFIG_LATENCY_TRACKING) != 0;
     fprintf(to, "# Latencystats\r\n");
+    for (size_t row = 0; is_on && percentiles != NULL && row < all->count; row++)
+        if (command_times_sum(server, row, &sum))
+            write_percentiles(to, all->table[row].name, &sum, percentiles);
+    free(percentiles);
 }
 
 /* ---- keyspace and engine ---- */

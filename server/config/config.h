@@ -74,10 +74,13 @@ enum config_id {
     CONFIG_BUSY_REPLY_THRESHOLD,    /* milliseconds: a script that runs longer may be killed */
     CONFIG_SLOWLOG_LOG_SLOWER_THAN, /* microseconds; -1: logs nothing */
     CONFIG_SLOWLOG_MAX_LEN,
-    CONFIG_RDMA,           /* number: enum config_rdma */
-    CONFIG_RDMA_DEVICE,    /* text; empty: all suitable ones */
-    CONFIG_RDMA_PORT,      /* 0: all suitable ones */
-    CONFIG_RDMA_GID_INDEX, /* -1: that of each connection's address */
+    CONFIG_LATENCY_MONITOR_THRESHOLD, /* milliseconds; 0: notes nothing */
+    CONFIG_LATENCY_TRACKING,
+    CONFIG_LATENCY_TRACKING_INFO_PERCENTILES, /* text: numbers */
+    CONFIG_RDMA,                              /* number: enum config_rdma */
+    CONFIG_RDMA_DEVICE,                       /* text; empty: all suitable ones */
+    CONFIG_RDMA_PORT,                         /* 0: all suitable ones */
+    CONFIG_RDMA_GID_INDEX,                    /* -1: that of each connection's address */
     CONFIG_RDMA_SPIN_US,
     CONFIG_RDMA_MAX_CHANNELS,
     CONFIG_RDMA_MAX_PINNED,

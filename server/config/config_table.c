@@ -283,6 +283,10 @@ const struct directive directive_table[] = {
         INT("busy-reply-threshold", 0, INT64_MAX, "5000", .alias = "lua-time-limit"),
     [CONFIG_SLOWLOG_LOG_SLOWER_THAN] = INT("slowlog-log-slower-than", -1, INT64_MAX, "10000"),
     [CONFIG_SLOWLOG_MAX_LEN] = INT("slowlog-max-len", 0, INT64_MAX, "128"),
+    [CONFIG_LATENCY_MONITOR_THRESHOLD] = INT("latency-monitor-threshold", 0, INT64_MAX, "0"),
+    [CONFIG_LATENCY_TRACKING] = BOOL("latency-tracking", "yes"),
+    [CONFIG_LATENCY_TRACKING_INFO_PERCENTILES] = WORDS("latency-tracking-info-percentiles", 0, 64,
+                                                       "50 99 99.9", .read_word = read_percentile),
     [CONFIG_RDMA] = ENUM("rdma", rdma_names, "auto", KEPT),
     [CONFIG_RDMA_DEVICE] = TEXT("rdma-device", "", KEPT),
     [CONFIG_RDMA_PORT] = INT("rdma-port", 0, 255, "0", KEPT),
@@ -420,10 +424,6 @@ const struct directive directive_table[] = {
     BOOL("disable-thp", "yes", FIXED, PROCESS),
 
     /* ---- figures ---- */
-    INT("latency-monitor-threshold", 0, INT64_MAX, "0", MONITORING),
-    BOOL("latency-tracking", "yes", MONITORING),
-    WORDS("latency-tracking-info-percentiles", 0, 64, "50 99 99.9", MONITORING,
-          .read_word = read_percentile),
     INT("tracking-table-max-keys", 0, INT64_MAX, "1000000", MONITORING),
 
     /* ---- process ---- */

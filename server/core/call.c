@@ -7,7 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "server/core/server.h"
 #include "server/core/session.h"
+
+#define NAMES_SHARE 4 /* of commands, in one call, as a multiple of their number */
 
 const char *call_type_name(uint8_t type)
 {
@@ -123,6 +126,14 @@ bool call_timeout_ms(struct call *call, struct resp_slice arg, int64_t *timeout_
     if (error != NULL)
         resp_error(call->reply, error);
     return error == NULL;
+}
+
+bool call_too_many_names(struct call *call)
+{
+    if (call->argc - 2 <= NAMES_SHARE * call->server->commands.count)
+        return false;
+    resp_error(call->reply, "ERR too many command names");
+    return true;
 }
 
 bool call_syntax_error(struct call *call)

@@ -65,6 +65,10 @@ bool call_count(struct call *call, struct resp_slice arg, int64_t *value); /* no
 bool call_syntax_error(struct call *call);                                 /* always false */
 bool call_wrong_type(struct call *call);                                   /* always false */
 
+/* For a command that describes those it is given: no client needs so many names, and the reply,
+ * many times as long, is made at once. True: the error has been written. */
+bool call_too_many_names(struct call *call);
+
 /* Seconds, with fractions; milliseconds. */
 bool call_timeout(struct call *call, struct resp_slice arg, int64_t *timeout_ms);
 bool call_timeout_ms(struct call *call, struct resp_slice arg, int64_t *timeout_ms);

@@ -26,6 +26,13 @@ bool commandstats_is_due(uint64_t before, uint32_t most);
 void commandstats_add_run(struct worker *worker, const struct command *command, uint64_t before,
                           uint32_t count, uint64_t nsec);
 
+/* How many calls the time of this one stands for in distributions: itself, and those before it
+ * since the last one that was timed. */
+static inline uint64_t commandstats_stands_for(uint64_t before)
+{
+    return before < 2 * COMMAND_SAMPLE ? 1 : COMMAND_SAMPLE;
+}
+
 void commandstats_add_calls(struct worker *worker, const struct command *command, uint64_t calls);
 void commandstats_add_time(struct worker *worker, const struct command *command, uint64_t nsec);
 void commandstats_add_lookups(struct worker *worker, uint64_t hits, uint64_t misses);

@@ -16,6 +16,7 @@
 #include "server/config/log.h"
 
 struct blocked;
+struct latency;
 struct listener;
 struct keyspace_events;
 struct pubsub;
@@ -45,6 +46,7 @@ struct server {
     struct blocked *blocked;
     struct scripts *scripts;
     struct slowlog *slowlog;
+    struct latency *latency;
     _Atomic uint32_t monitor_count; /* clients in MONITOR, for a quick check that there is none */
     struct listener *listener;      /* NULL until it is open */
     struct worker **workers;

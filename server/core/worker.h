@@ -24,6 +24,7 @@
 
 struct event;
 struct event_base;
+struct command_times;
 struct input_buffer;
 struct conn;
 struct rdma_loop;
@@ -104,7 +105,8 @@ struct worker {
     uint64_t pushed_bytes; /* into outputs, by the last visit to the inbox */
     struct worker_counters counters;
     struct errorstats errors;
-    struct command_counters *command_counters; /* one per entry of the command table */
+    struct command_counters *command_counters;    /* one per entry of the command table */
+    struct command_times *_Atomic *command_times; /* likewise, NULL: not called; see latency.h */
 
     /* shared by the connections, in turns: see conn_turn.c */
     struct resp_parser *parser;      /* between commands, between turns */

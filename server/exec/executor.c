@@ -26,6 +26,7 @@
 
 #include "server/core/call.h"
 #include "server/core/commandstats.h"
+#include "server/core/latency.h"
 #include "server/exec/blocked.h"
 #include "server/exec/long_run.h"
 #include "server/exec/monitor.h"
@@ -145,6 +146,10 @@ static void finish_request(struct request *request, enum store_result result)
 {
     struct conn *conn = request->conn;
     long_run_drop(request);
+    if (request->timed_from != 0)
+        command_times_add(conn->worker, request->call.command,
+                          commandstats_clock() - request->timed_from, request->timed_calls);
+    request->timed_from = 0;
     publish_outcome(request, result);
     reply_stream_end(request);
     request->state = REQUEST_FINISHED;
@@ -295,6 +300,21 @@ static enum store_result dispatch_command(struct request *request, const struct 
     return submit_to_store(request, command);
 }
 
+/* The distribution of a command's times includes its waits: it is added to at the end. */
+static void add_times(struct request *request, const struct command *command, uint64_t before,
+                      uint64_t began, bool is_waiting)
+{
+    uint32_t count = batch_length(&request->call);
+    uint64_t stands_for = before < COMMAND_SAMPLE ? count : commandstats_stands_for(before);
+    if (!is_waiting) {
+        command_times_add(request->conn->worker, command, (commandstats_clock() - began) / count,
+                          stands_for);
+        return;
+    }
+    request->timed_from = began;
+    request->timed_calls = stands_for;
+}
+
 /* Runs the command; reads the clock only for calls that are sampled. */
 static enum store_result measure_run(struct request *request, const struct command *command)
 {
@@ -312,6 +332,8 @@ static enum store_result measure_run(struct request *request, const struct comma
     if (is_timed)
         commandstats_add_run(worker, command, before, batch_length(call),
                              commandstats_clock() - began);
+    if (is_timed && (before < COMMAND_SAMPLE || commandstats_is_due(before, batch_length(call))))
+        add_times(request, command, before, began, result == STORE_WAIT);
     return result;
 }
 

@@ -19,6 +19,7 @@
 #include "storage/base/array.h"
 #include "storage/base/checks.h"
 #include "server/core/commandstats.h"
+#include "server/core/latency.h"
 #include "server/exec/monitor.h"
 #include "server/exec/request_reply.h"
 #include "server/exec/request.h"
@@ -523,6 +524,7 @@ static enum store_result run_timed(struct nested *nested)
     uint64_t began = weight > 0 ? commandstats_clock() : 0;
     enum store_result result = call_run(call);
     nested->nsec = weight > 0 ? weight * (commandstats_clock() - began) : 0;
+    nested->weight = weight;
     return result;
 }
 
@@ -729,9 +731,13 @@ static void account_nested(const struct nested *nested, struct worker *worker)
 {
     const struct call *call = &nested->call;
     bool is_counted = call->nested_calls != NULL && call->nested_calls->error_is_counted;
+    uint64_t before = commandstats_calls(worker, call->command);
     commandstats_add_calls(worker, call->command, 1);
     if (nested->nsec != 0)
         commandstats_add_time(worker, call->command, nested->nsec);
+    if (nested->weight > 0 && call->outer->command->role == ROLE_EXEC)
+        command_times_add(worker, call->command, nested->nsec / nested->weight,
+                          commandstats_stands_for(before));
     commandstats_add_lookups(worker, call->hits, call->misses);
     if (nested->error[0] != '\0' && is_counted)
         commandstats_add_failure(worker, call->command);

@@ -43,6 +43,7 @@ struct nested {
     uint64_t slow_from;         /* start of its time, see slowlog.h; 0: not measured */
     uint64_t took_ns;           /* from then until its first end */
     bool is_timed;              /* took_ns is set */
+    uint32_t weight;            /* the number of calls in nsec */
     uint64_t path;              /* of the writes before it, when it last ran (written.h) */
     bool has_run;               /* or is deferred, and will run */
     bool is_ended;              /* in this run or an earlier one */

@@ -63,7 +63,9 @@ struct request {
     struct waiter *waiter;         /* of a command that blocks: see blocked.h; or NULL */
     bool may_block;                /* from blocked_prepare on: counted in the registry's users */
     uint64_t began_ns;             /* see slowlog.h; 0: not measured, or it blocks */
-    bool is_monitored;             /* monitors have seen it */
+    uint64_t timed_from;  /* in commandstats_clock(), for LATENCY HISTOGRAM; 0: not timed */
+    uint64_t timed_calls; /* then: see commandstats_stands_for */
+    bool is_monitored;    /* monitors have seen it */
     /* for streamed replies, see reply_stream.h */
     bool is_streamed;  /* a part has been sent */
     bool is_suspended; /* on worker->suspended */

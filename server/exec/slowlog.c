@@ -25,6 +25,7 @@
 #include "server/exec/nested.h"
 #include "server/exec/request.h"
 #include "server/exec/batch.h"
+#include "server/core/latency.h"
 #include "server/core/server.h"
 #include "server/exec/upload.h"
 
@@ -142,10 +143,19 @@ static int64_t threshold_usec(const struct server *server)
     return config_number(&server->config, CONFIG_SLOWLOG_LOG_SLOWER_THAN);
 }
 
+/* The shortest time that anything asks for; negative: nothing does. */
+static int64_t finest_usec(const struct server *server)
+{
+    int64_t slow = threshold_usec(server);
+    uint64_t late_ms = latency_threshold_ms(server);
+    int64_t late = late_ms < INT64_MAX / 1000 ? (int64_t)late_ms * 1000 : INT64_MAX;
+    return late > 0 && (slow < 0 || late < slow) ? late : slow;
+}
+
 uint64_t slowlog_clock(const struct server *server)
 {
     struct timespec now;
-    int64_t threshold = threshold_usec(server);
+    int64_t threshold = finest_usec(server);
     if (threshold < 0)
         return 0;
     bool is_coarse = threshold >= server->slowlog->coarse_from_usec;
@@ -267,6 +277,8 @@ static void add(struct server *server, struct entry *entry)
 static void note_call(const struct call *call, uint64_t nsec)
 {
     struct server *server = call->server;
+    bool is_fast = (call->command->flags & CMD_FAST) != 0;
+    latency_note(server, is_fast ? LATENCY_FAST_COMMAND : LATENCY_COMMAND, nsec);
     if (!slowlog_is_slow(server, nsec) || (call->command->flags & CMD_SKIP_SLOWLOG) != 0)
         return;
     struct entry *entry = make_entry(call, nsec);
@@ -307,7 +319,7 @@ void slowlog_note(struct request *request)
     if (request->began_ns == 0)
         return;
     uint64_t nsec = slowlog_since(server, request->began_ns);
-    if (slowlog_is_slow(server, nsec))
+    if (slowlog_is_slow(server, nsec) || latency_is_late(server, nsec))
         note_request(request, nsec);
 }
 

@@ -5,7 +5,7 @@
  * blocking command counts only its last run. Commands in EXEC are timed one by one, each from its
  * own first run on, except for the first, which is timed from EXEC's start: it waited for the locks
  * of all keys. Repeating a command because a later one had to wait does not count. Commands in
- * scripts are timed as well, and the script as a whole.
+ * scripts are timed as well, and the script as a whole. The same times are LATENCY's.
  *
  * Threads: any thread may add and read, under the log's lock. `request` belongs to its worker.
  */
@@ -33,7 +33,8 @@ uint64_t slowlog_since(const struct server *server,
 /* Whether a command of this duration is logged. */
 bool slowlog_is_slow(const struct server *server, uint64_t nsec);
 
-/* The request has ended: logs its commands, batched and nested ones too, that were slow. */
+/* The request has ended: logs its commands, batched and nested ones too, that were slow, and notes
+ * those that were late. */
 void slowlog_note(struct request *request);
 
 uint64_t slowlog_count(struct slowlog *slowlog);

@@ -27,6 +27,7 @@
 #include "server/base/input_buffer.h"
 #include "server/exec/blocked.h"
 #include "server/core/commandstats.h"
+#include "server/core/latency.h"
 #include "server/core/round_clock.h"
 #include "server/net/client_memory.h"
 #include "server/loop/conn_turn.h"
@@ -97,6 +98,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     watch_registry_rest(worker->server->watches);
     blocked_rest(worker->server->blocked);
     info_sample_rates(worker->server);
+    latency_note_store(worker->server);
 }
 
 /* The timer ticks only for connections and channels that end: a worker without any sleeps. */
@@ -462,6 +464,7 @@ void worker_free(struct worker *worker)
     input_buffer_release(worker->input);
     resp_writer_free(&worker->output);
     resp_parser_free(&worker->ahead_parser);
+    command_times_free(worker);
     free(worker->command_counters);
     free(worker->corked_bytes);
     free(worker->loop);
@@ -484,6 +487,7 @@ static struct worker *new_worker(struct server *server, uint32_t index)
     resp_parser_init(&worker->ahead_parser,
                      (struct resp_limits){.bulk_max = STORE_VALUE_MAX, .count_max = INT32_MAX});
     worker->command_counters = calloc(command_count, sizeof *worker->command_counters);
+    worker->command_times = calloc(command_count, sizeof *worker->command_times);
     worker->corked_bytes = malloc(WORKER_LATE_BYTES);
     bool has_inbox = worker_open_inbox(worker);
     worker->loop = calloc(1, sizeof *worker->loop);
@@ -492,8 +496,8 @@ static struct worker *new_worker(struct server *server, uint32_t index)
     if (getrandom(&worker->random_state, sizeof worker->random_state, 0) < 0 ||
         worker->random_state == 0)
         worker->random_state = 0x9e3779b97f4a7c15 + index; /* any but 0 */
-    if (worker->command_counters != NULL && worker->corked_bytes != NULL && has_inbox &&
-        worker->loop != NULL)
+    if (worker->command_counters != NULL && worker->command_times != NULL &&
+        worker->corked_bytes != NULL && has_inbox && worker->loop != NULL)
         return worker;
     worker_free(worker);
     return NULL;

@@ -228,6 +228,9 @@ static void written(struct disk_op *op)
     const struct disk_queue *here = flight->queue;
     assert(!flight->arrived && journal->flight_count > 0);
     flight->arrived = true;
+    int64_t took_ns = env_clock_ns() - flight->began_ns;
+    if (took_ns > atomic_load_explicit(&journal->slowest_ns, memory_order_relaxed))
+        atomic_store_explicit(&journal->slowest_ns, took_ns, memory_order_relaxed);
     bool landed = land(journal);
     journal_check(journal);
     pthread_mutex_unlock(&journal->lock);
@@ -273,6 +276,7 @@ static void queue_write(struct journal_flight *flight, struct disk_queue *queue,
     if (journal->position == journal->size) /* wraps as recovery does: recovery may begin here */
         journal->position = 0;
     flight->queue = queue;
+    flight->began_ns = env_clock_ns();
     disk_queue_op(queue, &flight->operation);
     atomic_fetch_add_explicit(&journal->bytes_written, padded, memory_order_relaxed);
     atomic_fetch_add_explicit(&journal->groups, 1, memory_order_relaxed);

@@ -57,6 +57,7 @@ struct journal_flight {
     struct journal_buffer group;
     bool arrived;
     struct disk_queue *queue; /* the queue of its write */
+    int64_t began_ns;         /* when it was queued there */
     struct disk_op operation;
     struct iovec vector;
 };
@@ -100,6 +101,7 @@ struct journal {
     _Atomic uint64_t durable;
     _Atomic uint64_t appended;
     _Atomic uint64_t bytes_written, groups;
+    _Atomic int64_t slowest_ns; /* of the groups' writes, since it was last taken */
 };
 
 STORE_MUST_CHECK bool journal_init(struct journal *journal, struct env *env, uint64_t size);

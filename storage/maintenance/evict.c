@@ -283,10 +283,12 @@ void evict_step(struct store_worker *worker)
     struct store *store = worker->store;
     if (room_policy(store) == STORE_EVICT_NOTHING)
         return;
+    int64_t began_ns = env_clock_ns();
     uint32_t places = store->partition_count + 1, passed = 0;
     for (; passed < places && may_begin(worker); passed++)
         evict_in(worker, (worker->evict_next_place + passed) % places);
     worker->evict_next_place = (worker->evict_next_place + passed) % places;
     if (is_over_memory(store) && !engine_holds_still(store))
         evict_anywhere(worker, ANY_CLASS);
+    engine_note_work(&store->slowest_ns[STORE_WORK_EVICTION], env_clock_ns() - began_ns);
 }

@@ -106,7 +106,9 @@ void expire_step(struct store_worker *worker)
     int64_t began_ns = env_clock_ns();
     visit_partitions(worker, names, began_ns);
     free(names);
-    worker->expire_ns += env_clock_ns() - began_ns;
+    int64_t took_ns = env_clock_ns() - began_ns;
+    engine_note_work(&worker->store->slowest_ns[STORE_WORK_EXPIRY], took_ns);
+    worker->expire_ns += took_ns;
     if (worker->expire_ns >= TICK_NS) {
         worker->expire_left = 0;
         go_to_next_partition(worker); /* the next tick begins with another one */

@@ -424,14 +424,15 @@ struct store {
     _Atomic bool eviction_exhausted;    /* over memory, and no evictable key found */
     _Atomic bool room_wanted;           /* a transaction waits for deferred runs to become free */
     struct policy policy;
-    struct eviction extents_eviction; /* under extents.lock */
-    _Atomic uint32_t evict_turn;      /* the next partition that eviction takes room from */
-    _Atomic bool walks_expired;       /* store_set_active_expiry */
-    _Atomic int64_t still_until_ms;   /* store_hold_still */
-    _Atomic uint64_t tree_ids;        /* given out in this epoch (tree_owner.c) */
-    _Atomic uint64_t sequences;       /* likewise, by store_next_sequence */
-    _Atomic uint32_t reader_pages;    /* pinned by value readers */
-    _Atomic uint64_t loaded_bytes;    /* of values loaded as a whole, while their requests last */
+    struct eviction extents_eviction;        /* under extents.lock */
+    _Atomic uint32_t evict_turn;             /* the next partition that eviction takes room from */
+    _Atomic bool walks_expired;              /* store_set_active_expiry */
+    _Atomic int64_t still_until_ms;          /* store_hold_still */
+    _Atomic int64_t slowest_ns[STORE_WORKS]; /* store_take_slowest_ns, but for the journal's */
+    _Atomic uint64_t tree_ids;               /* given out in this epoch (tree_owner.c) */
+    _Atomic uint64_t sequences;              /* likewise, by store_next_sequence */
+    _Atomic uint32_t reader_pages;           /* pinned by value readers */
+    _Atomic uint64_t loaded_bytes; /* of values loaded as a whole, while their requests last */
 
     pthread_mutex_t store_lock_mutex; /* guards the store lock's queue and holder */
     struct txn_list store_lock;
@@ -491,6 +492,14 @@ static inline bool engine_holds_still(struct store *store)
 {
     int64_t until_ms = atomic_load_explicit(&store->still_until_ms, memory_order_relaxed);
     return until_ms > 0 && env_now_ms(&store->env) <= until_ms;
+}
+
+/* For store_take_slowest_ns: work of this kind has taken so long. */
+static inline void engine_note_work(_Atomic int64_t *slowest_ns, int64_t nsec)
+{
+    int64_t known = atomic_load_explicit(slowest_ns, memory_order_relaxed);
+    while (nsec > known && !atomic_compare_exchange_weak(slowest_ns, &known, nsec)) {
+    }
 }
 
 /* ---- look-up ---- */

@@ -257,7 +257,7 @@ def same_kind(_words, stock, ours):
 
 # Of commands with subcommands, those that tell of the server itself.
 OF_ITS_OWN = {b"CLIENT": (b"ID", b"INFO", b"LIST"), b"MEMORY": (b"USAGE",),
-              b"SLOWLOG": (b"GET", b"LEN"),
+              b"SLOWLOG": (b"GET", b"LEN"), b"LATENCY": (b"HISTOGRAM", b"DOCTOR"),
               b"COMMAND": (b"COUNT", b"INFO", b"DOCS", b"LIST"),
               b"DEBUG": (b"OBJECT", b"DIGEST", b"DIGEST-VALUE")}
 
@@ -345,6 +345,7 @@ BY_NAME = {
     b"CLIENT": same_subcommand,
     b"MEMORY": same_subcommand,
     b"SLOWLOG": same_subcommand,
+    b"LATENCY": same_subcommand,
     b"COMMAND": same_subcommand,
     b"DEBUG": same_subcommand,
     b"INFO": same_kind,

@@ -26,14 +26,14 @@ ABOUT_CONNECTION = {"AUTH", "HELLO", "RESET", "SHUTDOWN", "DEBUG", "CONFIG", "SC
 # Scripts refuse them, or say in another order what is in none.
 NOT_IN_SCRIPTS = NOT_QUEUED | ABOUT_CONNECTION | {
     "EXEC", "DISCARD", "WATCH", "UNWATCH", "EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "PUBSUB",
-    "CLIENT", "COMMAND", "INFO", "SLOWLOG", "CLUSTER", "MODULE", "ROLE", "ASKING", "READONLY",
-    "READWRITE"}
+    "CLIENT", "COMMAND", "INFO", "SLOWLOG", "LATENCY", "CLUSTER", "MODULE", "ROLE", "ASKING",
+    "READONLY", "READWRITE"}
 
 # SPOP without its count would leave different sets behind; ZRANK with one argument more is a command
 # only for 7.2, and EXEC tells.
 AS_THEY_ARE = {"SPOP", "ZRANK", "ZREVRANK", "EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "CLIENT",
                "CONFIG", "COMMAND", "DEBUG", "SHUTDOWN", "SCRIPT", "INFO", "HELLO", "MEMORY", "WAIT",
-               "SLOWLOG", "CLUSTER", "MODULE", "ROLE", "ASKING", "READONLY", "READWRITE"}
+               "SLOWLOG", "LATENCY", "CLUSTER", "MODULE", "ROLE", "ASKING", "READONLY", "READWRITE"}
 
 # Two arguments exchanged would be a time to live of milliseconds, in which the servers differ.
 SHORT_LIVED = (b"RESTORE", b"PSETEX")

@@ -143,6 +143,11 @@ class Talk:
             ["GET"], ["GET", self.random.choice([-2, -1, 0, 1, 100, b"x"])], ["GET", 1, 2], ["LEN"],
             ["LEN", "x"], ["RESET"], ["X"]])
 
+    def LATENCY(self):
+        return self.random.choice([
+            ["LATEST"], ["HISTORY", "command"], ["HISTORY"], ["GRAPH", "command"], ["RESET"],
+            ["RESET", "command", "x"], ["HISTOGRAM", "get", "x"], ["DOCTOR"], ["LATEST", "x"], ["X"]])
+
     def TIME(self):
         return []
 

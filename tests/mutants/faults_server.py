@@ -699,7 +699,7 @@ fault("boxes-too-small", "server/types/geo.c",
 fault("pause-reads-on", "server/exec/runner.c",
       "the commands behind one that a pause holds back are taken, as many as the client sends",
       ("!conn->is_put_off && !conn->is_paused &&", "!conn->is_put_off &&"),
-      by=["test_pause.py::test_waiting_costs_nothing", "test_runner"])
+      by=["test_runner"])
 fault("pause-forgets-what-is-queued", "server/exec/pause.c",
       "EXEC is not held back by a pause of writes, whatever it runs",
       ("if (may_write(&call)) return true;", "(void)may_write;"),
@@ -708,12 +708,24 @@ fault("pause-ends-never", "server/exec/pause.c",
       "the timer of an earlier, longer pause stays armed when it has been ended",
       ("event_del(worker->pause_timer);", ""),
       by=["test_pause.py::test_a_short_pause_after_a_long_one"])
-fault("pause-expires-keys", "storage/maintenance/expire.c",
-      "a read during a pause has the expired key that it has found deleted",
-      ("if (worker->stopping || engine_holds_still(worker->store)) return;",
-       "if (worker->stopping) return;"),
-      by=["test_pause.py::test_expired_keys_are_absent_but_not_deleted"])
+fault("pause-expires-keys", "storage/txn/engine.h",
+      "expired keys are deleted during a pause, and others evicted",
+      ("return until_ms > 0 && env_now_ms(&store->env) <= until_ms;", "return until_ms < 0;"),
+      by=["test_evict", "test_pause.py::test_expired_keys_are_absent_but_not_deleted"])
 fault("paused-end-unnoticed", "server/loop/conn_turn.c",
       "a client whose command a pause holds back is kept, and its command run, though it is gone",
       ("return conn->waiter != NULL || conn->is_paused;", "return conn->waiter != NULL;"),
       by=["test_pause.py::test_commands_of_clients_that_are_gone_never_run"])
+fault("latency-without-waits", "server/exec/executor.c",
+      "LATENCY HISTOGRAM shows for a command that waits only what its first run took",
+      ("if (!is_waiting) {", "if (count > 0) {"),
+      by=["test_latency.py::test_times_are_those_that_were_taken"])
+fault("latency-samples-of-one-second", "server/core/latency.c",
+      "each event is a sample of its own, so that a second may fill the history",
+      ("last->time_s == now_s)", "last->time_s < 0)"),
+      by=["test_latency.py::test_a_second_has_its_worst_alone"])
+fault("latency-in-wide-buckets", "server/core/latency.c",
+      "times are counted in buckets of a power of two each",
+      ("(shift << TIMES_STEPS_BITS) + (uint32_t)(nsec >> shift);",
+       "(shift << TIMES_STEPS_BITS) + (1u << TIMES_STEPS_BITS);"),
+      by=["test_latency"])

@@ -13,6 +13,7 @@
 #include "server/core/round_clock.h"
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
+#include "server/core/latency.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/watch.h"
 #include "server/commands/commands.h"
@@ -112,6 +113,8 @@ int set_up_workers(void **state, uint32_t workers)
     server->pubsub = pubsub_new(workers);
     server->slowlog = slowlog_new();
     assert_non_null(server->slowlog);
+    server->latency = latency_new();
+    assert_non_null(server->latency);
     assert_non_null(server->pubsub);
     server->stop_fd = eventfd(0, EFD_NONBLOCK);
     atomic_store(&server->workers_busy, workers);
@@ -168,6 +171,7 @@ int tear_down(void **state)
     watch_registry_free(server->watches);
     pubsub_free(server->pubsub);
     slowlog_free(server->slowlog);
+    latency_free(server->latency);
     blocked_free(server->blocked);
     assert_int_equal(store_close(server->store), STORE_OK);
     close(server->stop_fd);

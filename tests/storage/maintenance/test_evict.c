@@ -379,6 +379,10 @@ static void memory_is_not_gained_while_the_store_holds_still(void **state)
         rig_run(&rig, 5);
     }
     must(account.evicted > 0, "none is evicted afterwards");
+    must(store_take_slowest_ns(rig.store, STORE_WORK_EVICTION) > 0 &&
+             store_take_slowest_ns(rig.store, STORE_WORK_EVICTION) == 0,
+         "a step was not timed, or twice");
+    must(store_take_slowest_ns(rig.store, STORE_WORK_JOURNAL) > 0, "no group was timed");
     finish(&rig, medium, &account);
 }
 

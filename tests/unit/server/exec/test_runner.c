@@ -328,6 +328,48 @@ static void test_silence(void **state)
     assert_received(peer, "+OK\r\n+OK\r\n$1\r\n2\r\n");
 }
 
+/* ---- pauses ---- */
+
+/* What stands behind it is neither taken nor read. */
+static void test_a_pause_holds_one_command_back(void **state)
+{
+    struct fixture *fixture = *state;
+    struct peer *peer = connect_peer(fixture);
+    pause_begin(&fixture->server, PAUSE_WRITES, INT64_MAX);
+    deliver(peer, "GET a\r\nSET a\r\nSET a 1\r\nGET a\r\nINCR a\r\n");
+    turn_all(fixture, 3);
+    assert_int_equal(conn_of(peer)->request_count, 1);
+    assert_int_equal(conn_of(peer)->running, 0);
+    assert_int_equal(peer->wanted & TRANSPORT_READABLE, 0);
+    assert_int_equal(atomic_load(&fixture->server.paused_clients), 1);
+    assert_received(peer, "$-1\r\n-ERR wrong number of arguments for 'set' command\r\n");
+    pause_end(&fixture->server);
+    pause_resume(fixture->worker);
+    run(fixture, peer, 3);
+    assert_received(peer, "+OK\r\n$1\r\n1\r\n:2\r\n");
+    assert_int_equal(atomic_load(&fixture->server.paused_clients), 0);
+}
+
+static void test_the_longer_pause_and_the_stricter_one_win(void **state)
+{
+    struct fixture *fixture = *state;
+    struct server *server = &fixture->server;
+    int64_t left_ms, now_ms = store_clock_ms(server->store);
+    assert_int_equal(pause_now(server, &left_ms), PAUSE_NOTHING);
+    pause_begin(server, PAUSE_WRITES, now_ms + 100000);
+    pause_begin(server, PAUSE_WRITES, now_ms + 50000);
+    assert_int_equal(pause_now(server, &left_ms), PAUSE_WRITES);
+    assert_true(left_ms > 50000 && left_ms <= 100000);
+    pause_begin(server, PAUSE_ALL, 0);
+    pause_begin(server, PAUSE_WRITES, INT64_MAX);
+    assert_int_equal(pause_now(server, &left_ms), PAUSE_ALL);
+    assert_true(left_ms > INT64_MAX / 8);
+    pause_end(server);
+    pause_begin(server, PAUSE_ALL, 1); /* long past */
+    assert_int_equal(pause_now(server, &left_ms), PAUSE_NOTHING);
+    assert_int_equal(atomic_load(&server->pause), 0);
+}
+
 /* ---- limits ---- */
 
 static void test_commands_in_flight_are_bounded(void **state)
@@ -650,6 +692,8 @@ int main(void)
         TEST(test_refusal_waits_its_turn),
         TEST(test_quit_behind_waits),
         TEST(test_silence),
+        TEST(test_a_pause_holds_one_command_back),
+        TEST(test_the_longer_pause_and_the_stricter_one_win),
         TEST(test_commands_in_flight_are_bounded),
         TEST(test_unread_replies_are_bounded),
         TEST(test_a_long_reply_waits_for_its_client),
