@@ -250,7 +250,7 @@ static void answer_finished(struct conn *conn)
 
 static bool may_start(const struct conn *conn, const struct request *request)
 {
-    return !conn->is_paused && upload_is_settled(request->call.upload) &&
+    return !conn->is_held && upload_is_settled(request->call.upload) &&
            pipeline_may_start(conn, request);
 }
 
@@ -304,7 +304,7 @@ bool runner_may_take(const struct conn *conn)
     uint32_t most = !client_memory_is_short(conn->worker)         ? RUNNER_IN_FLIGHT_MAX
                     : bytes_in_flight(conn) < LONG_REQUESTS_BYTES ? IN_FLIGHT_SHORT
                                                                   : 1;
-    return conn->request_count < most && !conn->is_put_off && !conn->is_paused &&
+    return conn->request_count < most && !conn->is_held &&
            conn->unsettled_uploads < RUNNER_UPLOADS_MAX * UPLOAD_WEIGHT && !output_is_full(conn) &&
            !conn->refused && !is_ending(conn) && !client_memory_holds(conn->worker) &&
            !(conn->has_published && pubsub_throttles(conn->worker));
@@ -446,8 +446,8 @@ void runner_refuse(struct conn *conn, const char *text)
 
 bool runner_can_advance(const struct conn *conn)
 {
-    return conn->first_parked != NULL && !conn->is_put_off && !output_is_full(conn) &&
-           !is_ending(conn) && may_start(conn, conn->first_parked);
+    return conn->first_parked != NULL && !output_is_full(conn) && !is_ending(conn) &&
+           may_start(conn, conn->first_parked);
 }
 
 /* Asserts invariants 1 and 3, and that no finished request is first. */

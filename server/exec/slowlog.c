@@ -148,8 +148,10 @@ static int64_t finest_usec(const struct server *server)
 {
     int64_t slow = threshold_usec(server);
     uint64_t late_ms = latency_threshold_ms(server);
+    if (late_ms == 0) /* as usual */
+        return slow;
     int64_t late = late_ms < INT64_MAX / 1000 ? (int64_t)late_ms * 1000 : INT64_MAX;
-    return late > 0 && (slow < 0 || late < slow) ? late : slow;
+    return slow < 0 || late < slow ? late : slow;
 }
 
 uint64_t slowlog_clock(const struct server *server)

@@ -84,9 +84,14 @@ struct conn {
     int64_t soft_limit_since_ms; /* 0: under the soft limit */
 
     struct conn *ready_next, *undurable_next, *put_off_next;
+    union {
+        struct {
+            bool is_put_off; /* until the next round: on worker->put_off */
+            bool is_paused;  /* until the end of a pause: see pause.h */
+        };
+        uint16_t is_held; /* either of them: no command is taken */
+    };
     bool is_ready, is_undurable;
-    bool is_paused;     /* no command is taken before the end of a pause: see pause.h */
-    bool is_put_off;    /* no command is taken before the next round: on worker->put_off */
     bool has_corked;    /* it has an entry in worker->corked */
     bool send_blocked;  /* the transport took less than it was given */
     bool send_yielded;  /* the transport would take more, but other connections get their turn */

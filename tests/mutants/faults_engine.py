@@ -482,8 +482,8 @@ fault("spilled-without-its-last-pieces", "storage/exec/upload.c",
       by=[UPLOAD])
 fault("command-before-its-value", "server/exec/runner.c",
       "a command runs while its long value is still on its way to the device",
-      ("!conn->is_paused && upload_is_settled(request->call.upload) && pipeline_may_start(conn, request);",
-       "!conn->is_paused && pipeline_may_start(conn, request);"),
+      ("!conn->is_held && upload_is_settled(request->call.upload) && pipeline_may_start(conn, request);",
+       "!conn->is_held && pipeline_may_start(conn, request);"),
       by=["test_runner"])
 fault("row-of-any-keys", "server/exec/batch.c",
       "a row goes on with a command for another key",
