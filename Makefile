@@ -254,6 +254,7 @@ SERVER_SRC := \
 	server/commands/cmd_list.c \
 	server/commands/cmd_list_search.c \
 	server/commands/cmd_memory.c \
+	server/commands/memory_figures.c \
 	server/commands/cmd_multi.c \
 	server/commands/cmd_pubsub.c \
 	server/commands/cmd_restore.c \

@@ -15,15 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/commands/memory_figures.h"
 #include "server/config/config_directive.h"
 #include "server/exec/blocked.h"
-#include "server/base/heap.h"
-#include "server/net/client_memory.h"
 #include "server/pubsub/keyspace_events.h"
 #include "server/core/commandstats.h"
 #include "server/core/latency.h"
 #include "server/core/process.h"
-#include "server/script/script.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/pubsub/pubsub.h"
@@ -138,123 +136,72 @@ static void write_clients(FILE *to, struct server *server)
 
 /* ---- memory ---- */
 
-struct memory {
-    uint64_t used; /* not evictable: the heap and the engine's structures, no clean pages */
-    uint64_t peak; /* the highest `used` that INFO has seen */
-    uint64_t resident;
-    uint64_t heap_in_use, heap_size;
-};
-
-static uint64_t stack_bytes(const struct server *server)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < server->worker_count; i++)
-        sum += LOAD(server->workers[i]->fibers.bytes);
-    return sum;
-}
-
-static void measure_memory(struct server *server, struct memory *memory)
-{
-    struct store_stats stats;
-    store_stats(server->store, &stats);
-    struct heap_usage heap;
-    uint64_t shared;
-    heap_measure(&heap);
-    memory->heap_in_use = heap.allocated;
-    memory->heap_size = heap.allocated + heap.unused;
-    /* The engine maps its index and its page frames; its journal buffers come from the heap. */
-    memory->used =
-        memory->heap_in_use + stats.index_bytes + stats.dirty_bytes + stack_bytes(server);
-    memory->resident = process_resident(&shared);
-    memory->peak = atomic_load_explicit(&server->memory_peak, memory_order_relaxed);
-    while (memory->peak < memory->used &&
-           !atomic_compare_exchange_weak(&server->memory_peak, &memory->peak, memory->used))
-        ;
-    if (memory->peak < memory->used)
-        memory->peak = memory->used;
-}
-
 static void write_size(FILE *to, const char *name, uint64_t bytes)
 {
     char text[32];
     fprintf(to, "%s:%llu\r\n%s_human:%s\r\n", name, U(bytes), name, human(text, bytes));
 }
 
-static double ratio(uint64_t a, uint64_t b)
+static void write_used(FILE *to, const struct memory_figures *memory)
 {
-    return b == 0 ? 0 : (double)a / (double)b;
-}
-
-static void write_used(FILE *to, const struct memory *memory, const struct store_stats *stats)
-{
-    uint64_t data = stats->index_bytes + stats->dirty_bytes;
-    if (data > memory->used)
-        data = memory->used;
     write_size(to, "used_memory", memory->used);
     write_size(to, "used_memory_rss", memory->resident);
     write_size(to, "used_memory_peak", memory->peak);
-    fprintf(to, "used_memory_peak_perc:%.2f%%\r\n", ratio(memory->used, memory->peak) * 100);
-    fprintf(to, "used_memory_overhead:%llu\r\n", U(memory->used - data));
+    fprintf(to, "used_memory_peak_perc:%.2f%%\r\n", ratio_of(memory->used, memory->peak) * 100);
+    fprintf(to, "used_memory_overhead:%llu\r\n", U(memory->used - memory->data));
     fprintf(to, "used_memory_startup:0\r\n");
-    fprintf(to, "used_memory_dataset:%llu\r\n", U(data));
-    fprintf(to, "used_memory_dataset_perc:%.2f%%\r\n", ratio(data, memory->used) * 100);
+    fprintf(to, "used_memory_dataset:%llu\r\n", U(memory->data));
+    fprintf(to, "used_memory_dataset_perc:%.2f%%\r\n", ratio_of(memory->data, memory->used) * 100);
     fprintf(to, "allocator_allocated:%llu\r\n", U(memory->heap_in_use));
     fprintf(to, "allocator_active:%llu\r\n", U(memory->heap_size));
     fprintf(to, "allocator_resident:%llu\r\n", U(memory->heap_size));
 }
 
 /* The cache of clean pages is no overhead. */
-static void write_fragmentation(FILE *to, struct server *server, const struct memory *memory,
-                                const struct store_stats *stats)
+static void write_fragmentation(FILE *to, const struct memory_figures *memory)
 {
-    uint64_t others = memory->resident + stats->dirty_bytes;
-    uint64_t resident = others > stats->frame_bytes ? others - stats->frame_bytes : 0;
-    fprintf(to, "allocator_frag_ratio:%.2f\r\n", ratio(memory->heap_size, memory->heap_in_use));
+    uint64_t resident = memory->resident_besides;
+    fprintf(to, "allocator_frag_ratio:%.2f\r\n", ratio_of(memory->heap_size, memory->heap_in_use));
     fprintf(to, "allocator_frag_bytes:%llu\r\n", U(memory->heap_size - memory->heap_in_use));
     fprintf(to, "allocator_rss_ratio:1.00\r\nallocator_rss_bytes:0\r\n");
-    fprintf(to, "rss_overhead_ratio:%.2f\r\n", ratio(resident, memory->heap_size));
+    fprintf(to, "rss_overhead_ratio:%.2f\r\n", ratio_of(resident, memory->heap_size));
     fprintf(to, "rss_overhead_bytes:%lld\r\n", (long long)resident - (long long)memory->heap_size);
-    fprintf(to, "mem_fragmentation_ratio:%.2f\r\n", ratio(resident, memory->used));
+    fprintf(to, "mem_fragmentation_ratio:%.2f\r\n", ratio_of(resident, memory->used));
     fprintf(to, "mem_fragmentation_bytes:%lld\r\n", (long long)resident - (long long)memory->used);
     fprintf(to, "mem_not_counted_for_evict:0\r\nmem_replication_backlog:0\r\n");
     fprintf(to, "mem_total_replication_buffers:0\r\nmem_clients_slaves:0\r\n");
-    fprintf(to, "mem_clients_normal:%llu\r\n", U(client_memory_total(server)));
+    fprintf(to, "mem_clients_normal:%llu\r\n", U(memory->clients));
     fprintf(to, "mem_cluster_links:0\r\nmem_aof_buffer:0\r\n");
     fprintf(to, "mem_allocator:libc\r\nactive_defrag_running:0\r\n");
     fprintf(to, "lazyfree_pending_objects:0\r\nlazyfreed_objects:0\r\n");
 }
 
-static void write_scripts(FILE *to, struct server *server)
+static void write_scripts(FILE *to, const struct memory_figures *memory)
 {
-    uint64_t lua = 0, texts = scripts_bytes(server->scripts);
-    for (uint32_t i = 0; i < server->worker_count; i++)
-        lua += atomic_load_explicit(&server->workers[i]->script.bytes, memory_order_relaxed);
-    fprintf(to, "used_memory_vm_eval:%llu\r\n", U(lua));
-    write_size(to, "used_memory_lua", lua);
-    fprintf(to, "used_memory_scripts_eval:%llu\r\n", U(texts));
-    fprintf(to, "number_of_cached_scripts:%llu\r\n", U(scripts_count(server->scripts)));
+    fprintf(to, "used_memory_vm_eval:%llu\r\n", U(memory->lua));
+    write_size(to, "used_memory_lua", memory->lua);
+    fprintf(to, "used_memory_scripts_eval:%llu\r\n", U(memory->script_texts));
+    fprintf(to, "number_of_cached_scripts:%llu\r\n", U(memory->scripts));
     fprintf(to, "number_of_functions:0\r\nnumber_of_libraries:0\r\n");
     fprintf(to, "used_memory_vm_functions:0\r\n");
-    write_size(to, "used_memory_vm_total", lua);
+    write_size(to, "used_memory_vm_total", memory->lua);
     fprintf(to, "used_memory_functions:0\r\n");
-    write_size(to, "used_memory_scripts", texts);
+    write_size(to, "used_memory_scripts", memory->script_texts);
 }
 
 static void write_memory(FILE *to, struct server *server)
 {
-    struct memory memory;
-    struct store_stats stats;
-    store_stats(server->store, &stats);
-    measure_memory(server, &memory);
+    struct memory_figures memory;
+    memory_measure(server, &memory);
     fprintf(to, "# Memory\r\n");
-    write_used(to, &memory, &stats);
+    write_used(to, &memory);
     write_size(to, "total_system_memory", process_memory());
-    write_scripts(to, server);
+    write_scripts(to, &memory);
     write_size(to, "maxmemory", (uint64_t)config_number(&server->config, CONFIG_MAXMEMORY));
     char *policy = config_show(&server->config, CONFIG_MAXMEMORY_POLICY);
     fprintf(to, "maxmemory_policy:%s\r\n", policy != NULL ? policy : "");
     free(policy);
-    write_fragmentation(to, server, &memory, &stats);
+    write_fragmentation(to, &memory);
 }
 
 /* ---- persistence ---- */
@@ -492,7 +439,7 @@ static void write_commandstats(FILE *to, struct server *server)
         fprintf(to,
                 "cmdstat_%s:calls=%llu,usec=%llu,usec_per_call=%.2f,rejected_calls=%llu,"
                 "failed_calls=%llu\r\n",
-                all->table[row].name, calls, nsec / 1000, ratio(nsec, calls) / 1000, rejected,
+                all->table[row].name, calls, nsec / 1000, ratio_of(nsec, calls) / 1000, rejected,
                 failed);
     }
 }

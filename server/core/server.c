@@ -48,6 +48,14 @@ static void purge_heap(struct server *server, uint64_t unused, bool is_short)
         heap_purge();
 }
 
+void server_purge_heap(struct server *server)
+{
+    struct heap_usage heap;
+    heap_purge();
+    heap_measure(&heap);
+    atomic_store(&server->purged_bytes, heap.unused);
+}
+
 /* At most a hundredth of the time goes into this; a tenth, if memory is to be refused. */
 static void measure_heap(struct server *server, int64_t noted, bool is_short)
 {

@@ -103,6 +103,9 @@ uint64_t server_memory(uint64_t maxmemory);
 /* For store_options.process_bytes. */
 uint64_t server_process_bytes(void *server, uint64_t mapped, int64_t noted, bool is_short);
 
+/* Returns unused pages of the heap to the system: see heap_purge. */
+void server_purge_heap(struct server *server);
+
 /* Sets the store's eviction policy from the configuration. */
 void server_set_policy(struct server *server);
 

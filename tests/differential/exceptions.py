@@ -256,7 +256,7 @@ def same_kind(_words, stock, ours):
 
 
 # Of commands with subcommands, those that tell of the server itself.
-OF_ITS_OWN = {b"CLIENT": (b"ID", b"INFO", b"LIST"), b"MEMORY": (b"USAGE",),
+OF_ITS_OWN = {b"CLIENT": (b"ID", b"INFO", b"LIST"), b"MEMORY": (b"USAGE", b"STATS", b"DOCTOR", b"MALLOC-STATS"),
               b"SLOWLOG": (b"GET", b"LEN"), b"LATENCY": (b"HISTOGRAM", b"DOCTOR"),
               b"COMMAND": (b"COUNT", b"INFO", b"DOCS", b"LIST"),
               b"DEBUG": (b"OBJECT", b"DIGEST", b"DIGEST-VALUE")}
