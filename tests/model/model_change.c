@@ -72,6 +72,7 @@ void model_report(const struct store_txn *txn)
                 store_key(store, &key, db, entry->key, entry->key_len, STORE_EXCLUSIVE);
                 struct store_change change = {
                     .kind = STORE_CHANGE_KEY,
+                    .cause = txn->cause,
                     .commit = store->commits + 1,
                     .now_ms = txn->request->now_ms,
                     .key = &key,

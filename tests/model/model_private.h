@@ -113,6 +113,7 @@ struct store_txn {
     uint64_t touches, *loaded;
     uint64_t attempt;
     bool keeps; /* it gives way */
+    enum store_cause cause;
     struct chunk *chunks;
     struct entry *held; /* overwritten within the transaction, readable to its end */
     struct store_reader *readers;

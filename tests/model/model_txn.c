@@ -83,6 +83,11 @@ void store_count_access(struct store_txn *txn, bool counts)
     (void)txn, (void)counts;
 }
 
+void store_set_cause(struct store_txn *txn, enum store_cause cause)
+{
+    txn->cause = cause;
+}
+
 enum store_result store_get_access(struct store_txn *txn, const struct store_key *key,
                                    struct store_access *use)
 {
