@@ -176,7 +176,7 @@ static void read_token_and_name(struct resp_slice *text, struct syntax_argument 
     set_name(argument, take_all_of(text, LOWER DIGITS "-"));
     argument->type = type_of_name(argument->name);
     if (take_mark(text, "=")) {
-        argument->token = take_all_of(text, UPPER DIGITS "-");
+        argument->token = take_all_of(text, UPPER DIGITS "-=~*$");
         argument->type = SYNTAX_PURE_TOKEN;
     } else if (take_mark(text, "(")) {
         argument->arguments = take_group(text);

@@ -7,7 +7,7 @@
  *     key value              arguments by their names; the type follows from the name, or stands
  *                            after it, as in increment:double
  *     NX                     a token that is an argument of its own, with the token's name, or
- *                            with the name given: change=CH
+ *                            with the name given: change=CH, auto-id=*
  *     EX seconds             a token before an argument
  *     condition(NX|XX)       one of several arguments
  *     data(score member)     several arguments together
