@@ -136,7 +136,7 @@ static bool check_trim(struct call *call, struct trim *trim, bool is_needed)
 }
 
 /* How many entries are to go. With `~` Redis removes whole nodes: so many entries at a time are
- * removed here, too, which makes one change of many. */
+ * removed here, too, counted from the first entry ever, which makes one change of many. */
 static enum store_result count_trimmed(struct stream *stream, const struct trim *trim,
                                        uint64_t *count)
 {
@@ -155,8 +155,9 @@ static enum store_result count_trimmed(struct stream *stream, const struct trim 
     }
     if (trim->limit > 0 && *count > (uint64_t)trim->limit)
         *count = (uint64_t)trim->limit;
-    if (trim->is_rough && node > 0)
-        *count -= *count % node;
+    uint64_t odd = node > 0 ? (stream->head.added - total + *count) % node : 0;
+    if (trim->is_rough)
+        *count -= odd < *count ? odd : *count;
     return STORE_OK;
 }
 
