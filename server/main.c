@@ -359,6 +359,7 @@ static bool run_process(struct server *server)
         log_line(&server->log, CONFIG_LOG_WARNING, "Cannot start: %s", strerror(errno));
         return false;
     }
+    slowlog_follow(server);
     bool is_well = run_server(server);
     log_line(&server->log, CONFIG_LOG_NOTICE, "Vellum has ended%s, bye",
              is_well ? "" : " after a failure");

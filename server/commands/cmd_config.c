@@ -26,6 +26,7 @@
 #include "server/core/worker.h"
 #include "server/core/call.h"
 #include "server/core/latency.h"
+#include "server/exec/slowlog.h"
 
 /* ---- GET ---- */
 
@@ -219,6 +220,10 @@ static void make_effective(struct server *server, size_t row)
     case CONFIG_LFU_LOG_FACTOR:
     case CONFIG_LFU_DECAY_TIME:
         server_set_policy(server);
+        break;
+    case CONFIG_SLOWLOG_LOG_SLOWER_THAN:
+    case CONFIG_LATENCY_MONITOR_THRESHOLD:
+        slowlog_follow(server);
         break;
     case CONFIG_NOTIFY_KEYSPACE_EVENTS:
         keyspace_events_follow(server->keyspace_events);

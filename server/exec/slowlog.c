@@ -52,7 +52,9 @@ struct slowlog {
     TAILQ_HEAD(entries, entry) entries;
     uint64_t count, next_number, bytes;
     int64_t untold; /* change of `bytes`, not yet reported */
-    int64_t coarse_from_usec;
+    int64_t coarse_from_nsec;
+    /* What takes less is neither slow nor late (LATENCY); negative: nothing is. */
+    _Atomic int64_t least_nsec;
 };
 
 static uint64_t entry_bytes(const struct entry *entry)
@@ -95,7 +97,8 @@ struct slowlog *slowlog_new(void)
     if (slowlog == NULL)
         return NULL;
     TAILQ_INIT(&slowlog->entries);
-    slowlog->coarse_from_usec = find_coarse_from();
+    slowlog->coarse_from_nsec = 1000 * find_coarse_from();
+    atomic_init(&slowlog->least_nsec, -1);
     return slowlog;
 }
 
@@ -143,24 +146,29 @@ static int64_t threshold_usec(const struct server *server)
     return config_number(&server->config, CONFIG_SLOWLOG_LOG_SLOWER_THAN);
 }
 
-/* The shortest time that anything asks for; negative: nothing does. */
-static int64_t finest_usec(const struct server *server)
+void slowlog_follow(struct server *server)
 {
     int64_t slow = threshold_usec(server);
     uint64_t late_ms = latency_threshold_ms(server);
-    if (late_ms == 0) /* as usual */
-        return slow;
-    int64_t late = late_ms < INT64_MAX / 1000 ? (int64_t)late_ms * 1000 : INT64_MAX;
-    return slow < 0 || late < slow ? late : slow;
+    int64_t late = late_ms < INT64_MAX / 1000000 ? (int64_t)late_ms * 1000000 : INT64_MAX;
+    int64_t least = slow < INT64_MAX / 1000 ? slow * 1000 : INT64_MAX;
+    if (late > 0 && (slow < 0 || late < least))
+        least = late;
+    atomic_store_explicit(&server->slowlog->least_nsec, least, memory_order_relaxed);
+}
+
+static int64_t least_nsec(const struct server *server)
+{
+    return atomic_load_explicit(&server->slowlog->least_nsec, memory_order_relaxed);
 }
 
 uint64_t slowlog_clock(const struct server *server)
 {
     struct timespec now;
-    int64_t threshold = finest_usec(server);
-    if (threshold < 0)
+    int64_t least = least_nsec(server);
+    if (least < 0)
         return 0;
-    bool is_coarse = threshold >= server->slowlog->coarse_from_usec;
+    bool is_coarse = least >= server->slowlog->coarse_from_nsec;
     clock_gettime(is_coarse ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
@@ -321,7 +329,8 @@ void slowlog_note(struct request *request)
     if (request->began_ns == 0)
         return;
     uint64_t nsec = slowlog_since(server, request->began_ns);
-    if (slowlog_is_slow(server, nsec) || latency_is_late(server, nsec))
+    int64_t least = least_nsec(server);
+    if (least >= 0 && nsec >= (uint64_t)least)
         note_request(request, nsec);
 }
 

@@ -25,6 +25,9 @@ struct store;
 struct slowlog *slowlog_new(void); /* NULL: out of memory */
 void slowlog_free(struct slowlog *slowlog);
 
+/* slowlog-log-slower-than or latency-monitor-threshold has changed, or is known now. */
+void slowlog_follow(struct server *server);
+
 /* A clock in nanoseconds, with any origin; 0 if nothing needs the time. */
 uint64_t slowlog_clock(const struct server *server);
 uint64_t slowlog_since(const struct server *server,

@@ -118,6 +118,7 @@ def test_errors_do_not_wait(connect, pauser):  # noqa: F811
     assert raw.reply() == b"-ERR Protocol error: invalid bulk length\r\n"
 
 
+@pytest.mark.sockets("the proxy is given no password")
 def test_password_first(connect, make_server):  # noqa: F811
     server = make_server(requirepass="secret")
     with server.raw() as known, server.raw() as stranger:
@@ -164,58 +165,60 @@ def test_inline_commands_and_long_values_wait(connect, pauser):  # noqa: F811
     assert inline.call("GET", "halves") == bulk(value)
 
 
+def took(raw, *commands):
+    """Seconds, from before the first to after the last: no less than what was to pass between them."""
+    begin = time.monotonic()
+    for words in commands:
+        assert raw.call(*words)[:1] != b"-"
+    return time.monotonic() - begin
+
+
 def test_all_commands_wait_for_the_end(connect):  # noqa: F811
     """Those of the client that pauses, too, and CLIENT UNPAUSE."""
-    pauser, others = connect(), [connect() for _ in range(3)]
+    pauser, mistaken, others = connect(), connect(), [connect() for _ in range(3)]
     begin = time.monotonic()
-    assert pauser.call("CLIENT", "PAUSE", 700) == b"+OK\r\n"
+    assert pauser.call("CLIENT", "PAUSE", 1500) == b"+OK\r\n"
     others[0].send(encode("PING"))
     others[1].send(encode("CLIENT", "UNPAUSE"))
     others[2].send(encode("MULTI") + encode("PING") + encode("EXEC"))
-    assert connect().call("NOSUCH").startswith(b"-ERR unknown command")
-    assert time.monotonic() - begin < 0.5
+    assert mistaken.call("NOSUCH").startswith(b"-ERR unknown command")
+    assert time.monotonic() - begin < 1.5
     assert pauser.call("PING") == b"+PONG\r\n"
-    assert time.monotonic() - begin > 0.69
+    assert time.monotonic() - begin >= 1.5
     assert [raw.reply() for raw in others] == [b"+PONG\r\n", b"+OK\r\n", b"+OK\r\n"]
     blocked(pauser, 0)
 
 
-def lasts(raw, *words):
-    begin = time.monotonic()
-    assert raw.call(*words)[:1] != b"-"
-    return time.monotonic() - begin
-
-
 def test_the_longer_end_and_the_stricter_mode_win(connect):  # noqa: F811
     raw, other = connect(), connect()
-    for shorter in (("CLIENT", "PAUSE", 1, "WRITE"), ("CLIENT", "PAUSE", 0, "WRITE")):
-        assert raw.call("CLIENT", "PAUSE", 500, "WRITE") == b"+OK\r\n"
-        assert raw.call(*shorter) == b"+OK\r\n"
-        assert lasts(raw, "SET", "k", "v") > 0.45
-    assert raw.call("CLIENT", "PAUSE", 100, "WRITE") == b"+OK\r\n"
-    other.send(encode("SET", "k", "v"))
-    assert raw.call("CLIENT", "PAUSE", 500, "WRITE") == b"+OK\r\n"
-    assert silent(other, 0.3)
+
+    def pause(ms, mode):
+        return "CLIENT", "PAUSE", ms, mode
+
+    set_it, get_it = ("SET", "k", "v"), ("GET", "k")
+    assert took(raw, pause(500, "WRITE"), pause(1, "WRITE"), set_it) >= 0.5
+    assert took(raw, pause(500, "WRITE"), pause(0, "WRITE"), set_it) >= 0.5
+    begin = time.monotonic()
+    assert raw.call(*pause(100, "WRITE")) == b"+OK\r\n"
+    other.send(encode(*set_it))
+    assert raw.call(*pause(600, "WRITE")) == b"+OK\r\n"
     assert other.reply() == b"+OK\r\n"
-    # Both pauses end as ALL: one word cannot make part of a pause milder.
-    assert raw.call("CLIENT", "PAUSE", 700, "WRITE") == b"+OK\r\n"
-    assert raw.call("CLIENT", "PAUSE", 1, "ALL") == b"+OK\r\n"
-    assert lasts(raw, "GET", "k") > 0.6
-    assert raw.call("CLIENT", "PAUSE", 500, "WRITE") == b"+OK\r\n"
-    assert raw.call("CLIENT", "PAUSE", 0, "ALL") == b"+OK\r\n"
-    assert lasts(raw, "GET", "k") > 0.4
-    assert lasts(raw, "SET", "k", "v") < 0.4
-    assert raw.call("CLIENT", "PAUSE", 0) == b"+OK\r\n"
-    assert lasts(raw, "SET", "k", "v") < 0.4
+    assert time.monotonic() - begin >= 0.6
+    # The two are one pause then: ALL holds to its end.
+    assert took(raw, pause(500, "WRITE"), pause(1, "ALL"), get_it) >= 0.5
+    assert took(raw, pause(500, "WRITE"), pause(0, "ALL"), get_it) >= 0.5
+    assert took(raw, pause(500, "ALL"), pause(500, "WRITE"), get_it) >= 0.5
+    took(raw, pause(0, "ALL"), set_it, pause(0, "WRITE"), set_it)
 
 
 def test_a_pause_ends_by_itself_on_each_worker(connect):  # noqa: F811
     pauser, others = connect(), [connect() for _ in range(12)]
-    assert pauser.call("CLIENT", "PAUSE", 400, "WRITE") == b"+OK\r\n"
+    begin = time.monotonic()
+    assert pauser.call("CLIENT", "PAUSE", 800, "WRITE") == b"+OK\r\n"
     for i, raw in enumerate(others):
         raw.send(encode("SET", f"k{i}", i))
-    blocked(pauser, 12)
     assert [raw.reply() for raw in others] == [b"+OK\r\n"] * 12
+    assert time.monotonic() - begin >= 0.8
     assert pauser.call("DBSIZE") == b":12\r\n"
 
 
@@ -227,7 +230,7 @@ def test_a_short_pause_after_a_long_one(connect, pauser):  # noqa: F811
     pauser.send(encode("CLIENT", "UNPAUSE") + encode("CLIENT", "PAUSE", 300, "WRITE"))
     assert [pauser.reply() for _ in range(2)] == [b"+OK\r\n"] * 2
     assert raw.reply() == b"+OK\r\n"
-    assert lasts(raw, "SET", "k", 2) < 30
+    assert raw.call("SET", "k", 2) == b"+OK\r\n"
 
 
 def test_exec_is_judged_as_a_whole(connect, pauser):  # noqa: F811
@@ -382,7 +385,7 @@ def test_waiting_costs_nothing(connect, pauser, server):  # noqa: F811
         assert max(sent) < 200 * len(flood)
     begin = processor_seconds(server.process)
     time.sleep(2)
-    assert processor_seconds(server.process) - begin < 0.1
+    assert processor_seconds(server.process) - begin < 0.5
     pauser.call("CLIENT", "UNPAUSE")
     for raw in waiting:
         assert raw.reply().startswith(b":")

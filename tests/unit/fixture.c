@@ -113,6 +113,7 @@ int set_up_workers(void **state, uint32_t workers)
     server->pubsub = pubsub_new(workers);
     server->slowlog = slowlog_new();
     assert_non_null(server->slowlog);
+    slowlog_follow(server);
     server->latency = latency_new();
     assert_non_null(server->latency);
     assert_non_null(server->pubsub);
