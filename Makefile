@@ -388,6 +388,7 @@ UNIT_TEST_SRC := \
 	tests/unit/server/pubsub/test_publishing.c \
 	tests/unit/server/pubsub/test_pubsub.c \
 	tests/unit/server/types/test_packed.c \
+	tests/unit/server/types/test_rdb_stream.c \
 	tests/unit/storage/base/test_array.c \
 	tests/unit/storage/base/test_hash_slot.c \
 	tests/unit/storage/base/test_keyed_hash.c \
@@ -428,6 +429,7 @@ test_model_store_LINK = $(call objects,$(MODEL_SRC))
 test_output_LINK = $(call objects,clients/connection.c clients/io.c)
 test_output_LIBS = -lhiredis
 test_packed_LINK = $(call objects,server/types/packed.c $(MODEL_SRC))
+test_rdb_stream_LINK = $(fuzz_rdb_LINK)
 test_rdma_frame_LINK = $(PROTOCOL_LIB)
 test_rdma_channel_LINK = $(call objects,rdma-ext/channel.c rdma-ext/link.c) $(PROTOCOL_LIB)
 test_rdma_link_LINK = $(call objects,rdma-ext/link.c) $(PROTOCOL_LIB)
