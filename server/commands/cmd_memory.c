@@ -52,21 +52,42 @@ static enum store_result measure_tree(struct call *call, struct store_tree *tree
     return STORE_OK;
 }
 
-/* All trees of a collection have as many entries, or the same members, so one is measured. */
+/* One after the other, since a stream's have nothing in common. */
+static enum store_result measure_trees(struct call *call, const struct store_item *item,
+                                       struct collector *collector, uint32_t count,
+                                       uint64_t samples, uint64_t *size)
+{
+    for (; collector->source < count; collector_next_source(collector)) {
+        struct store_tree *tree;
+        enum store_result result =
+            store_tree_open(call->txn, call->keys, item, collector->source, &tree);
+        if (result == STORE_OK)
+            result = measure_tree(call, tree, collector, samples, size);
+        if (result != STORE_OK)
+            return result;
+        collector->measured += *size;
+        collector->count = 0;
+    }
+    *size = collector->measured;
+    return STORE_OK;
+}
+
+/* All trees of a collection but a stream have as many entries, or the same members: one is
+ * measured. */
 static enum store_result measure(struct call *call, const struct store_item *item, uint64_t samples,
                                  uint64_t *size)
 {
-    struct store_tree *tree;
+    bool is_stream = item_type(item) == TYPE_STREAM;
     *size = item->length;
     if (item->trees == 0)
         return STORE_OK;
     struct collector *collector = collector_get(call);
     if (collector == NULL)
         return STORE_NO_MEMORY;
-    enum store_result result = store_tree_open(call->txn, call->keys, item, 0, &tree);
-    if (result == STORE_OK)
-        result = measure_tree(call, tree, collector, samples, size);
-    *size *= item->trees;
+    enum store_result result =
+        measure_trees(call, item, collector, is_stream ? item->trees : 1, samples, size);
+    if (!is_stream)
+        *size *= item->trees;
     return result;
 }
 

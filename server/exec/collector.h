@@ -39,6 +39,7 @@ struct collector {
     uint32_t source;     /* index of the current source key */
     uint64_t count;      /* entries collected, in the command's own units */
     uint64_t looked_up;  /* SCAN: keys whose type was compared */
+    uint64_t measured;   /* MEMORY USAGE: bytes of the trees before the current one */
     struct rng rng;      /* from the call's seed */
     uint64_t checksum;   /* DUMP: of all bytes collected */
     uint64_t compared;   /* LPOS ...: bytes of the current element that are equal */

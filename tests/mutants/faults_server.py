@@ -729,3 +729,35 @@ fault("latency-in-wide-buckets", "server/core/latency.c",
       ("(shift << TIMES_STEPS_BITS) + (uint32_t)(nsec >> shift);",
        "(shift << TIMES_STEPS_BITS) + (1u << TIMES_STEPS_BITS);"),
       by=["test_latency"])
+
+# ---- streams ----
+
+fault("takers-wake-readers", "server/exec/blocked.c",
+      "each acknowledgement has all waiting readers look at the stream",
+      ("if (queue != NULL && change->cause != STORE_BY_TAKER) {", "if (queue != NULL) {"),
+      by=["test_stream_groups.py::test_taking_wakes_nobody"])
+fault("end-of-stream-untold", "server/exec/blocked.c",
+      "a consumer waits for a group that is gone",
+      ("return (is_ready || waiter->even_if_gone) && place", "return is_ready && place"),
+      by=["test_stream_groups.py::test_who_waits_in_a_group_that_goes_is_told"])
+fault("one-reader-takes-all", "server/exec/blocked.c",
+      "a reader that finds nothing keeps others from looking",
+      ("if (is_for_all(place->waiter)) see(place); else", "if (is_for_all(place->waiter)) see(place);"),
+      by=["test_streams.py::test_a_reader_that_waits_for_a_later_id_lets_others_read"])
+fault("last-id-forgotten", "server/types/stream.c",
+      "the ID of a deleted last entry can be used again",
+      ("stream_id_write(bytes, is_above ? head->last : STREAM_ID_MIN);",
+       "stream_id_write(bytes, is_above ? last_entry : STREAM_ID_MIN);"),
+      by=["test_streams.py::test_an_empty_stream_stays_and_knows_its_last_id"])
+fault("pending-of-nobody", "server/types/stream_group.c",
+      "a claimed entry stays in the list of the consumer that had it",
+      ("if (found) result = list_for_consumer(group, before.consumer, pending->id, false);", ""),
+      by=["test_stream_groups.py::test_what_is_pending_survives_a_crash"])
+fault("grave-empty", "server/types/stream_group.c",
+      "what a destroyed group has left stays for ever",
+      ("result = remove_parts(&group, &most);", "most = 1;"),
+      by=["test_stream_groups.py::test_what_a_destroyed_group_leaves_goes"])
+fault("stream-node-not-whole", "server/commands/cmd_stream.c",
+      "MAXLEN with ~ removes single entries",
+      ("if (trim->is_rough) *count -= odd", "if (false) *count -= odd"),
+      by=["test_streams.py::test_rough_trimming_removes_whole_nodes"])

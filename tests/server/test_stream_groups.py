@@ -205,6 +205,22 @@ def test_names_of_any_length(server):
     assert [group["name"] for group in client.xinfo_groups("s")] == names[1::2]
 
 
+def test_what_a_destroyed_group_leaves_goes(server):
+    """With the commands on other groups of the stream."""
+    client = server.client()
+    add(client, "s", 3000)
+    used = client.memory_usage("s")
+    client.xgroup_create("s", "g", id="0")
+    client.xreadgroup("g", "c", {"s": ">"})
+    full = client.memory_usage("s")
+    assert full > 1.5 * used
+    client.xgroup_destroy("s", "g")
+    for _ in range(150):
+        client.xgroup_create("s", "h", id="0")
+        client.xgroup_destroy("s", "h")
+    assert client.memory_usage("s") < used + (full - used) / 10
+
+
 @pytest.mark.slow
 def test_many_pending_entries_in_a_small_cache(make_server):
     """XREADGROUP and XACK take as many pages however many entries are pending."""
