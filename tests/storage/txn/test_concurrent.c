@@ -140,10 +140,10 @@ static void try_to_increment(struct thread *thread, struct increment *increment)
     enum store_result result = store_execute(thread->worker, &increment->request);
     if (result != STORE_WAIT)
         incremented(&increment->request, result);
-    while (!increment->finished) {
+    do { /* also if it was refused: others may wait for what this worker has to poll */
         store_submit(thread->worker);
         store_poll(thread->worker);
-    }
+    } while (!increment->finished);
     store_submit(thread->worker);
 }
 
