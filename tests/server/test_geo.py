@@ -90,6 +90,7 @@ def test_searches_beyond_the_cache(make_server):
     assert metres((1, 2), places[nearest[len(near)]]) > 499_000
     with pytest.raises(redis.ResponseError, match="OOM"):
         client.execute_command("GEOSEARCH", *everywhere, "ASC")
+    client.config_set("maxmemory", 128 * 2**20)  # less than both collections together
     assert client.execute_command("GEOSEARCHSTORE", "d", *everywhere, "STOREDIST") == len(places)
     assert client.zrange("d", 0, 99) == nearest[:100]
     assert client.execute_command("GEOSEARCHSTORE", "d", *everywhere, "COUNT", "2000") == 2000
