@@ -38,6 +38,7 @@
 #include "server/net/conn.h"
 #include "server/exec/request.h"
 #include "server/exec/executor.h"
+#include "server/core/commandstats.h"
 #include "server/core/server.h"
 #include "server/exec/slowlog.h"
 #include "server/core/worker.h"
@@ -591,9 +592,12 @@ void blocked_look(struct request *request)
     waiter->blocks = false;
     if (request->began_ns == 0)
         request->began_ns = slowlog_clock(request->call.server);
-    if (!waiter->looks)
+    if (!waiter->looks) {
         request->call.now_ms = request->store.now_ms =
             store_clock_ms(request->call.server->store); /* the round may have begun long ago */
+        if (request->timed_from != 0)
+            request->timed_from = commandstats_clock();
+    }
     waiter->looks = true;
 }
 
@@ -764,5 +768,6 @@ void blocked_end(struct conn *conn, enum blocked_ending ending)
         return;
     write_ending(request, ending);
     settle(request);
+    request->timed_from = 0; /* as in Redis, LATENCY HISTOGRAM does not count it */
     executor_finish(&request->call, STORE_OK);
 }

@@ -300,7 +300,8 @@ static enum store_result dispatch_command(struct request *request, const struct 
     return submit_to_store(request, command);
 }
 
-/* The distribution of a command's times includes its waits: it is added to at the end. */
+/* The distribution of a command's times includes its waits, but not while it blocks: it is added to
+ * at the end. */
 static void add_times(struct request *request, const struct command *command, uint64_t before,
                       uint64_t began, bool is_waiting)
 {

@@ -719,7 +719,7 @@ fault("paused-end-unnoticed", "server/loop/conn_turn.c",
 fault("latency-without-waits", "server/exec/executor.c",
       "LATENCY HISTOGRAM shows for a command that waits only what its first run took",
       ("if (!is_waiting) {", "if (count > 0) {"),
-      by=["test_latency.py::test_times_are_those_that_were_taken"])
+      by=["test_latency.py::test_waits_for_keys_are_noted"])
 fault("latency-samples-of-one-second", "server/core/latency.c",
       "each event is a sample of its own, so that a second may fill the history",
       ("last->time_s == now_s)", "last->time_s < 0)"),

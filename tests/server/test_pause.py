@@ -176,6 +176,8 @@ def took(raw, *commands):
 def test_all_commands_wait_for_the_end(connect):  # noqa: F811
     """Those of the client that pauses, too, and CLIENT UNPAUSE."""
     pauser, mistaken, others = connect(), connect(), [connect() for _ in range(3)]
+    for raw in (mistaken, *others):
+        raw.call("PING")  # with the proxy, it has its channel then
     begin = time.monotonic()
     assert pauser.call("CLIENT", "PAUSE", 1500) == b"+OK\r\n"
     others[0].send(encode("PING"))
