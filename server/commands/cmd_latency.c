@@ -194,7 +194,7 @@ static void describe(FILE *to, enum latency_event event, const struct latency_hi
     }
     int64_t period = (int64_t)time(NULL) - history->samples[0].time_s;
     fprintf(to,
-            "- %s: in %u seconds of the last %lld, %.0f ms in the mean (mean deviation %.0f ms), "
+            "- %s: in %u of the last %lld seconds, %.0f ms in the mean (mean deviation %.0f ms), "
             "at worst %llu ms.\n",
             latency_name(event), history->count, (long long)(period > 0 ? period : 1), sum / count,
             deviation / count, U(history->worst_ms));
