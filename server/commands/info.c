@@ -18,6 +18,7 @@
 #include "server/commands/memory_figures.h"
 #include "server/config/config_directive.h"
 #include "server/exec/blocked.h"
+#include "server/exec/pause.h"
 #include "server/pubsub/keyspace_events.h"
 #include "server/core/commandstats.h"
 #include "server/core/latency.h"
@@ -543,6 +544,15 @@ static void write_engine_work(FILE *to, const struct store_stats *stats)
     fprintf(to, "commits:%llu\r\n", U(stats->commits));
 }
 
+static void write_pause(FILE *to, struct server *server)
+{
+    static const char *const names[] = {
+        [PAUSE_NOTHING] = "none", [PAUSE_WRITES] = "write", [PAUSE_ALL] = "all"};
+    int64_t left_ms;
+    enum pause_mode mode = pause_now(server, &left_ms);
+    fprintf(to, "client_pause:%s\r\nclient_pause_ms:%lld\r\n", names[mode], (long long)left_ms);
+}
+
 static void write_engine(FILE *to, struct server *server)
 {
     struct store_stats stats;
@@ -556,6 +566,7 @@ static void write_engine(FILE *to, struct server *server)
     fprintf(to, "memory_bound:%llu\r\n",
             U(server_memory((uint64_t)config_number(&server->config, CONFIG_MAXMEMORY))));
     fprintf(to, "maxstore:%lld\r\n", (long long)config_number(&server->config, CONFIG_MAXSTORE));
+    write_pause(to, server);
     fprintf(to, "spooled_input_bytes:%llu\r\n", LOAD(server->spooled_bytes));
     write_engine_memory(to, &stats);
     write_engine_work(to, &stats);

@@ -81,7 +81,7 @@ enum pause_mode pause_now(struct server *server, int64_t *left_ms)
 {
     uint64_t pause = current(server);
     int64_t left = end_of(pause) - store_clock_ms(server->store);
-    *left_ms = left > 0 ? left : 0;
+    *left_ms = pause != 0 && left > 0 ? left : 0;
     return mode_of(pause);
 }
 

@@ -407,6 +407,19 @@ def test_a_stop_does_not_wait_for_the_end(make_server):
         assert raw.call("SET", "k", "v") == b"+OK\r\n"
 
 
+@pytest.mark.vellum
+def test_info_shows_the_pause(connect, pauser):  # noqa: F811
+    def shown():
+        lines = pauser.call("INFO", "vellum").split(b"\r\n")
+        return dict(line.split(b":") for line in lines if line.startswith(b"client_pause"))
+    assert shown() == {b"client_pause": b"none", b"client_pause_ms": b"0"}
+    assert pauser.call("CLIENT", "PAUSE", LONG, "WRITE") == b"+OK\r\n"
+    assert shown()[b"client_pause"] == b"write"
+    assert LONG - 60000 < int(shown()[b"client_pause_ms"]) <= LONG
+    pauser.call("CLIENT", "UNPAUSE")
+    assert shown() == {b"client_pause": b"none", b"client_pause_ms": b"0"}
+
+
 def test_help(connect):  # noqa: F811
     lines = connect().call("CLIENT", "HELP")
     assert b"PAUSE <timeout> [WRITE|ALL]\r\n" in lines and b"UNPAUSE\r\n" in lines
