@@ -7,10 +7,11 @@
 
 #define STEP_BYTES (256 * 1024) /* smaller streams are written at once */
 #define ENTRY_BYTES 64          /* of an entry besides its fields; entries only append */
-#define SPREAD_BYTES                                                                               \
-    512 /* what counts for each change of the state: each may be in pages of its own,              \
-           and all those must fit in the cache */
 #define NUMBER_TEXT 24
+
+/* What counts for each change of the state, and twice where a name is looked for: it may be in
+ * pages of its own, and all those must fit in the cache. */
+#define SPREAD_BYTES 512
 
 _Static_assert(RDB_STREAM_UNKNOWN == STREAM_READ_UNKNOWN, "one number");
 
@@ -21,7 +22,7 @@ struct filling {
     struct stream stream;
     struct stream_restore_place *place;
     uint64_t left; /* bytes */
-    uint64_t work; /* calls of `pause` */
+    uint64_t work; /* calls of spend */
     enum store_result yielded;
     struct stream_group group;
     struct stream_consumer consumer;
@@ -121,7 +122,7 @@ static enum store_result open_group(struct filling *filling, const struct rdb_st
     group->last = source->last;
     group->read = source->read;
     enum store_result result = stream_group_create(&filling->stream, source->name, group);
-    return result == STORE_OK ? spend(filling, SPREAD_BYTES + source->name.len) : result;
+    return result == STORE_OK ? spend(filling, 2 * SPREAD_BYTES + source->name.len) : result;
 }
 
 static enum store_result open_consumer(struct filling *filling,
@@ -139,7 +140,7 @@ static enum store_result open_consumer(struct filling *filling,
     consumer->seen_ms = source->seen_ms;
     consumer->active_ms = source->active_ms;
     enum store_result result = stream_consumer_create(&filling->group, source->name, consumer);
-    return result == STORE_OK ? spend(filling, SPREAD_BYTES + source->name.len) : result;
+    return result == STORE_OK ? spend(filling, 2 * SPREAD_BYTES + source->name.len) : result;
 }
 
 static enum store_result fill_pending(struct filling *filling, const struct rdb_stream_group *group,

@@ -33,6 +33,41 @@ fault("sleeps-for-each-refusal", "server/loop/listener.c",
       "a full server waits in vain for each client that it refuses",
       ("if (clock_msec() < listener->next_wait_ms)", "if (false)"),
       by=["test_protocol.py::test_a_full_server_refuses_quickly"])
+fault("stream-of-falling-ids", "server/types/rdb_stream_read.c",
+      "RESTORE takes entries of a stream in any order",
+      ("return is_higher;", "return is_higher || true;"),
+      by=["test_dump.py::test_what_is_broken_is_refused", "test_rdb_stream"])
+fault("pending-for-two", "server/types/rdb_stream_read.c",
+      "RESTORE takes a pending entry that two consumers have",
+      ("pending == NULL || pending->consumer != UINT64_MAX)", "pending == NULL)"),
+      by=["test_dump.py::test_what_is_broken_is_refused"])
+fault("pending-for-none", "server/types/rdb_stream_read.c",
+      "RESTORE takes a pending entry that no consumer has",
+      ("claimed != group->pending_count ?", "claimed > group->pending_count ?"),
+      by=["test_dump.py::test_what_is_broken_is_refused"])
+fault("count-of-a-node-believed", "server/types/rdb_stream_read.c",
+      "a count in a stream's payload asks for any amount of memory",
+      ("> (uint64_t)(reader->end - reader->at) / least)", "> UINT32_MAX)"),
+      by=["test_rdb_stream"])
+fault("nodes-miscounted", "server/types/stream_dump.c",
+      "DUMP forgets the last node of a stream in its count",
+      ("collector->count += result == STORE_OK && size.entries > 0;", ""),
+      by=["test_dump.py::test_groups_go_to_us_and_back"])
+fault("list-lost-in-a-wait", "server/types/stream_dump.c",
+      "a wait ends the list of pending entries that DUMP writes",
+      ("if (result == STORE_ABSENT) { collector->in_group.has_more = false; return STORE_OK; }",
+       "if (result != STORE_OK) { collector->in_group.has_more = false; "
+       "return result == STORE_ABSENT ? STORE_OK : result; }"),
+      by=["wait/test_dump.py::test_groups_go_to_us_and_back"])
+fault("restored-step-repeated", "server/types/stream_restore.c",
+      "a run that has to begin again goes on where the discarded one was",
+      ("restore->filled_to = restore->at; *stream", "*stream"),
+      by=["wait/test_dump.py::test_large_streams_in_steps"])
+fault("digest-by-numbers", "server/commands/cmd_debug_digest.c",
+      "DEBUG DIGEST tells alike streams apart by the numbers of their groups",
+      ("const uint64_t words[] = {group->last.ms, group->last.seq, group->read};",
+       "const uint64_t words[] = {group->last.ms, group->last.seq, group->number};"),
+      by=["test_debug.py::test_digests_of_consumer_groups"])
 fault("reply-before-durable", "server/net/conn_output.c",
       "under `always` a reply leaves before its commit is durable",
       ("shown > store_durable(server->store)", "false"),

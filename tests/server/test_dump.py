@@ -96,9 +96,9 @@ def consumer(name, seen, ids, active=None):
 def group(name, last, pending, consumers, read=None):
     body = string(name) + length(last[0]) + length(last[1])
     body += b"" if read is None else length(read)
-    body += length(len(pending))
-    for which, delivered, count in pending:
-        body += raw_id(*which) + struct.pack("<q", delivered) + length(count)
+    body += length(len(pending)) + b"".join(
+        raw_id(*which) + struct.pack("<q", delivered) + length(count)
+        for which, delivered, count in pending)
     return body + length(len(consumers)) + b"".join(consumers)
 
 
