@@ -14,6 +14,7 @@
 enum { PART_COUNT, PART_ENTRIES, PART_GROUPS };
 
 #define LIST_WORK 8              /* to find a group or a consumer, in entries */
+#define WORK_BYTES 512           /* of a node, that count as an entry */
 #define BUFFER_KEPT (256 * 1024) /* a longer one is freed after the node */
 
 struct dumping {
@@ -109,10 +110,6 @@ static enum store_result put_node(const struct dumping *dumping, struct rdb_node
     size_t before = collector->out.len;
     rdb_node_put(node, &collector->out);
     collector->at += node->entries;
-    if (collector->reordered.capacity > BUFFER_KEPT) {
-        resp_writer_free(&collector->reordered);
-        resp_writer_init(&collector->reordered, collector->out.version);
-    }
     return put_is_done(collector, before);
 }
 
@@ -139,6 +136,21 @@ static enum store_result dump_node(const struct dumping *dumping, struct store_c
     return result == STORE_OK ? put_node(dumping, &node) : result;
 }
 
+/* What a node has cost, in entries: it is compressed. */
+static uint64_t node_work(const struct collector *collector, uint64_t entries)
+{
+    return entries + collector->reordered.len / WORK_BYTES;
+}
+
+static void free_long_buffer(struct resp_writer *buffer)
+{
+    uint8_t version = buffer->version;
+    if (buffer->capacity <= BUFFER_KEPT)
+        return;
+    resp_writer_free(buffer);
+    resp_writer_init(buffer, version);
+}
+
 static enum store_result dump_nodes(const struct dumping *dumping)
 {
     struct collector *collector = dumping->collector;
@@ -148,8 +160,10 @@ static enum store_result dump_nodes(const struct dumping *dumping)
     while (result == STORE_OK && collector->at < stream_count(dumping->stream)) {
         uint64_t before = collector->at;
         result = dump_node(dumping, &cursor);
+        uint64_t work = node_work(collector, collector->at - before);
+        free_long_buffer(&collector->reordered);
         if (result == STORE_OK)
-            result = step_after(dumping, collector->at - before);
+            result = step_after(dumping, work);
     }
     return result == STORE_ABSENT ? STORE_DAMAGED : result;
 }
