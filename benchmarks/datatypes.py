@@ -45,6 +45,9 @@ SMALL = (
     ("ZADD", "ZADD zset:%k %m member:%m", 100000, 20),
     ("GEOSEARCH", "GEOSEARCH geo:%k FROMMEMBER member:%m BYRADIUS 5 m", 100000, 20),
     ("GEOADD", "GEOADD geo:%k %me-5 %me-5 member:%m", 100000, 20),
+    ("XRANGE_100", "XRANGE stream:%k - + COUNT 100", 10000, 100),
+    ("XREAD", "XREAD COUNT 10 STREAMS stream:%k 0", 10000, 100),
+    ("XADD", "XADD stream:%k * field %v", 10000, 100),
 )
 LARGE = (
     ("LPUSH", "LPUSH biglist %v", 1, 0),
@@ -60,10 +63,13 @@ LARGE = (
     ("ZADD", "ZADD bigzset %m member:%m", 1, 0),
     ("GEOSEARCH", "GEOSEARCH biggeo FROMMEMBER member:%m BYRADIUS 5 m", 1, 0),
     ("GEOADD", "GEOADD biggeo %me-5 %me-5 member:%m", 1, 0),
+    ("XRANGE_100", "XRANGE bigstream - + COUNT 100", 1, 0),
+    ("XREAD", "XREAD COUNT 10 STREAMS bigstream 0", 1, 0),
+    ("XADD", "XADD bigstream * field %v", 1, 0),
 )
 FILLS = {
     "list": "RPUSH", "hundred": "RPUSH", "hundreds": "RPUSH", "set": "SADD", "hash": "HSET",
-    "zset": "ZADD", "geo": "GEOADD",
+    "zset": "ZADD", "geo": "GEOADD", "stream": "XADD",
 }
 # At most, of the CPU that stock Redis takes; beyond memory: that the same takes in memory.
 SMALL_TARGET, LARGE_TARGET, BEYOND_TARGET = 0.8, 1.0, 3.0
@@ -72,7 +78,7 @@ FIO_MB, FIO_SECONDS, FIO_BATCH = 256, 3, 16
 # Of the minutes, until when a part may begin another round.
 SMALL_SHARE, LARGE_SHARE, BEYOND_SHARE = 0.4, 0.6, 0.8
 # A reply of so many elements is as much work as so many commands.
-WEIGHT = {"LRANGE_100": 10, "LRANGE_600": 60, "MSET of 10": 8}
+WEIGHT = {"XRANGE_100": 10, "LRANGE_100": 10, "LRANGE_600": 60, "MSET of 10": 8}
 
 
 def sizes(row, opt):
@@ -97,7 +103,7 @@ def fill(server, rows, opt):
         done.add(key)
         words = {"RPUSH": f"RPUSH {key} %v", "SADD": f"SADD {key} member:%m",
                  "HSET": f"HSET {key} field:%m %v", "ZADD": f"ZADD {key} %m member:%m",
-                 "GEOADD": f"GEOADD {key} %me-5 %me-5 member:%m"}[FILLS[kind]]
+                 "GEOADD": f"GEOADD {key} %me-5 %me-5 member:%m", "XADD": f"XADD {key} * field %v"}[FILLS[kind]]
         load(server, words, *sizes(row, opt), opt, "--fill")
 
 
