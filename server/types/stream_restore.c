@@ -9,8 +9,8 @@
 #define ENTRY_BYTES 64          /* of an entry besides its fields; entries only append */
 #define NUMBER_TEXT 24
 
-/* What counts for each change of the state, and twice where a name is looked for: it may be in
- * pages of its own, and all those must fit in the cache. */
+/* What counts for each change of the state: it may be in pages of its own, and all those must fit
+ * in the cache. */
 #define SPREAD_BYTES 512
 
 _Static_assert(RDB_STREAM_UNKNOWN == STREAM_READ_UNKNOWN, "one number");
@@ -32,6 +32,14 @@ static enum store_result spend(struct filling *filling, uint64_t bytes)
 {
     filling->left -= bytes < filling->left ? bytes : filling->left;
     return call_yield_at(filling->call, filling->work++);
+}
+
+/* For a group or a consumer, which was looked for: among all names that begin alike, if it is long.
+ */
+static enum store_result spend_on_name(struct filling *filling, struct resp_slice name)
+{
+    enum store_result result = spend(filling, 2 * SPREAD_BYTES + name.len);
+    return result == STORE_OK ? call_yield(filling->call) : result;
 }
 
 /* ---- entries ---- */
@@ -122,7 +130,7 @@ static enum store_result open_group(struct filling *filling, const struct rdb_st
     group->last = source->last;
     group->read = source->read;
     enum store_result result = stream_group_create(&filling->stream, source->name, group);
-    return result == STORE_OK ? spend(filling, 2 * SPREAD_BYTES + source->name.len) : result;
+    return result == STORE_OK ? spend_on_name(filling, source->name) : result;
 }
 
 static enum store_result open_consumer(struct filling *filling,
@@ -140,7 +148,7 @@ static enum store_result open_consumer(struct filling *filling,
     consumer->seen_ms = source->seen_ms;
     consumer->active_ms = source->active_ms;
     enum store_result result = stream_consumer_create(&filling->group, source->name, consumer);
-    return result == STORE_OK ? spend(filling, 2 * SPREAD_BYTES + source->name.len) : result;
+    return result == STORE_OK ? spend_on_name(filling, source->name) : result;
 }
 
 static enum store_result fill_pending(struct filling *filling, const struct rdb_stream_group *group,
