@@ -227,13 +227,15 @@ static enum store_result find_named(struct stream *stream, const struct state_ke
     bool found;
     enum store_result result = find(stream, &key, &named->cursor, &entry, &found);
     named->found = false;
-    while (result == STORE_OK && found) {
+    for (uint64_t i = 0; result == STORE_OK && found; i++) {
         result = read_named(stream, &entry, prefix->len, size, named);
         int order = result == STORE_OK ? compare(named->name, name) : 0;
         named->found = result == STORE_OK && order == 0;
         if (result != STORE_OK || order >= 0)
             return result;
         result = store_tree_next(&named->cursor);
+        if (result == STORE_OK)
+            result = call_yield_at(stream->call, i); /* many long names may begin alike */
         if (result == STORE_OK)
             result = store_tree_get(&named->cursor, &entry);
         found = result == STORE_OK && is_same(&entry, &key);
