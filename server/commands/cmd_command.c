@@ -608,7 +608,7 @@ static void spec_range(const struct command *command, const struct key_spec *spe
     range[0] = range[1] = 0;
     if (spec->is_unknown)
         return;
-    if (spec->keyword[0] != '\0') {
+    if (spec->keyword[0] != '\0' && spec->streams_at == 0) {
         range[0] = key_after_word(spec, argc, argv);
         range[1] = range[0] + (range[0] != 0);
         return;
