@@ -113,13 +113,13 @@ def argument_text(argument, name):
 
 # 7.2 gives other names to what consists of other arguments; and it has no underlines.
 RENAMED = {
-    "async": "flush-type", "count": "count-block", "encoding_offset": "get-block", "encoding_offset_increment": "incrby-block",
-    "encoding_offset_value": "set-block", "end_index": "end-unit-block", "field_value": "data",
-    "index": "range", "index_unit": "unit", "key_value": "data", "longitude_latitude": "fromlonlat",
-    "longitude_latitude_member": "data", "nosave_save": "save-selector",
-    "offset_count": "limit", "on_off_skip": "action", "parameter_value": "data",
-    "score_member": "data", "timeout_error": "unblock-type", "username_password": "auth",
-    "wrap_sat_fail": "overflow-block",
+    "async": "flush-type", "count": "count-block", "encoding_offset": "get-block",
+    "encoding_offset_increment": "incrby-block", "encoding_offset_value": "set-block",
+    "end_index": "end-unit-block", "field_value": "data", "group_consumer": "group-block", "id": "id-selector",
+    "id_or_auto": "id-selector", "index": "range", "index_unit": "unit", "key_value": "data",
+    "longitude_latitude": "fromlonlat", "longitude_latitude_member": "data", "nosave_save": "save-selector",
+    "offset_count": "limit", "on_off_skip": "action", "parameter_value": "data", "score_member": "data",
+    "timeout_error": "unblock-type", "username_password": "auth", "wrap_sat_fail": "overflow-block",
 }
 
 
@@ -158,6 +158,22 @@ NEWER_SYNTAX = {
         "key:key#0 [BY by-pattern:pattern'pattern'#1] [LIMIT limit:block(offset:integer count:integer)] "
         "[GET get-pattern:pattern'pattern'#1]... [order:oneof(ASC asc:pure-token DESC desc:pure-token)] "
         "[ALPHA sorting:pure-token]",
+    "xclaim":
+        "key:key#0 group:string consumer:string min-idle-time:string id:string... [IDLE ms:integer] "
+        "[TIME unix-time-milliseconds:unix-time] [RETRYCOUNT count:integer] [FORCE force:pure-token] "
+        "[JUSTID justid:pure-token] [LASTID lastid:string]",
+    "xgroup|create":
+        "key:key#0 group:string id-selector:oneof(id:string $ new-id:pure-token) "
+        "[MKSTREAM mkstream:pure-token] [ENTRIESREAD entries-read:integer]",
+    "xgroup|createconsumer": "key:key#0 group:string consumer:string",
+    "xgroup|delconsumer": "key:key#0 group:string consumer:string",
+    "xgroup|destroy": "key:key#0 group:string",
+    "xgroup|setid": "key:key#0 group:string id-selector:oneof(id:string $ new-id:pure-token) "
+                    "[ENTRIESREAD entries-read:integer]",
+    "xinfo|consumers": "key:key#0 group:string",
+    "xinfo|stream": "key:key#0 [full-block:block(FULL full:pure-token [COUNT count:integer])]",
+    "xsetid": "key:key#0 last-id:string [ENTRIESADDED entries-added:integer@7.0.0] "
+              "[MAXDELETEDID max-deleted-id:string@7.0.0]",
     "zrank": "key:key#0 member:string [WITHSCORE withscore:pure-token]",
 }
 OF_GEORADIUS = (
