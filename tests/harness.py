@@ -23,6 +23,7 @@ CHECKER = os.path.join(os.path.dirname(PROGRAM), "vellum-check")
 IS_REDIS = os.path.basename(PROGRAM) == "redis-server"
 # A build of tiny extents, nodes and roots (storage/sizes.h), and its longest value.
 IS_TINY = "tiny" in os.path.basename(os.path.dirname(os.path.dirname(PROGRAM)))
+IS_WAIT = "wait" in os.path.basename(os.path.dirname(os.path.dirname(PROGRAM)))  # reads wait at random
 TINY_VALUE_MOST = 1 << 20
 
 # With a proxy (clients/proxy.c) the clients' bytes travel by RDMA: in the machine of tests/rdma.
