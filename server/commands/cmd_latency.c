@@ -52,6 +52,16 @@ enum store_result cmd_latency_history(struct call *call)
     return STORE_OK;
 }
 
+/* Adds to the reply what was written aside, since its head needed the number of rows; frees it. */
+static enum store_result append_rows(struct call *call, struct resp_writer *rows)
+{
+    if (rows->len > 0)
+        resp_raw(call->reply, rows->data, rows->len);
+    bool failed = rows->failed;
+    resp_writer_free(rows);
+    return failed ? STORE_NO_MEMORY : STORE_OK;
+}
+
 enum store_result cmd_latency_latest(struct call *call)
 {
     struct resp_writer events;
@@ -70,11 +80,7 @@ enum store_result cmd_latency_latest(struct call *call)
         resp_integer(&events, (int64_t)history.worst_ms);
     }
     resp_array(call->reply, count);
-    if (count > 0)
-        resp_raw(call->reply, events.data, events.len);
-    bool failed = events.failed;
-    resp_writer_free(&events);
-    return failed ? STORE_NO_MEMORY : STORE_OK;
+    return append_rows(call, &events);
 }
 
 enum store_result cmd_latency_reset(struct call *call)
@@ -375,11 +381,7 @@ enum store_result cmd_latency_histogram(struct call *call)
     for (size_t row = 0; call->argc == 2 && row < call->server->commands.count; row++)
         count += write_row(call, &rows, &call->server->commands.table[row]);
     resp_map(call->reply, count);
-    if (count > 0)
-        resp_raw(call->reply, rows.data, rows.len);
-    bool failed = rows.failed;
-    resp_writer_free(&rows);
-    return failed ? STORE_NO_MEMORY : STORE_OK;
+    return append_rows(call, &rows);
 }
 
 enum store_result cmd_latency_help(struct call *call)

@@ -262,20 +262,6 @@ static bool reserve(struct claim *claim, uint64_t most)
     return claim->claimed != NULL && claim->deleted != NULL;
 }
 
-static enum store_result entry_exists(struct stream *stream, struct stream_id id, bool *exists)
-{
-    struct store_cursor cursor;
-    struct stream_entry entry;
-    *exists = false;
-    if (stream_count(stream) == 0)
-        return STORE_OK;
-    enum store_result result = stream_seek(stream, id, &cursor);
-    if (result == STORE_OK)
-        result = stream_get(&cursor, &entry);
-    *exists = result == STORE_OK && stream_id_compare(entry.id, id) == 0;
-    return result == STORE_ABSENT ? STORE_OK : result;
-}
-
 static enum store_result give(struct claim *claim, struct stream_pending *pending)
 {
     pending->consumer = claim->consumer.number;
@@ -292,10 +278,12 @@ static enum store_result give(struct claim *claim, struct stream_pending *pendin
 static enum store_result claim_one(struct claim *claim, struct stream_id id)
 {
     struct stream_pending pending = {.id = id, .count = 1};
+    struct store_cursor cursor;
+    struct stream_entry entry;
     bool exists, is_pending;
     enum store_result result = stream_pending_get(&claim->group, id, &pending, &is_pending);
     if (result == STORE_OK)
-        result = entry_exists(&claim->stream, id, &exists);
+        result = stream_find_entry(&claim->stream, id, &cursor, &entry, &exists);
     if (result != STORE_OK || (!exists && !is_pending))
         return result;
     if (!exists) {

@@ -227,14 +227,10 @@ static enum store_result note_again(void *arg, struct source *source, uint64_t i
     struct call *call = arg;
     struct store_cursor cursor;
     struct stream_entry entry;
-    if (stream_count(&source->stream) == 0)
-        return STORE_OK;
-    enum store_result result = stream_seek(&source->stream, pending->id, &cursor);
-    if (result == STORE_OK)
-        result = stream_get(&cursor, &entry);
-    if (result == STORE_ABSENT)
-        return STORE_OK;
-    if (result != STORE_OK || stream_id_compare(entry.id, pending->id) != 0)
+    bool found;
+    enum store_result result =
+        stream_find_entry(&source->stream, pending->id, &cursor, &entry, &found);
+    if (result != STORE_OK || !found)
         return result;
     pending->delivered_ms = call->now_ms;
     pending->count++;

@@ -49,16 +49,8 @@ enum store_result stream_put_entry_of(struct steps *steps, struct stream *stream
 {
     struct store_cursor cursor;
     struct stream_entry entry;
-    *found = false;
-    if (stream_count(stream) == 0)
-        return STORE_OK;
-    enum store_result result = stream_seek(stream, id, &cursor);
-    if (result == STORE_OK)
-        result = stream_get(&cursor, &entry);
-    *found = result == STORE_OK && stream_id_compare(entry.id, id) == 0;
-    if (*found)
-        result = stream_put_entry(steps, &entry);
-    return result == STORE_ABSENT ? STORE_OK : result;
+    enum store_result result = stream_find_entry(stream, id, &cursor, &entry, found);
+    return result == STORE_OK && *found ? stream_put_entry(steps, &entry) : result;
 }
 
 enum store_result stream_put_entries(struct steps *steps, const struct stream_entries *entries,

@@ -215,6 +215,20 @@ enum store_result stream_get(struct store_cursor *cursor, struct stream_entry *e
     return STORE_OK;
 }
 
+enum store_result stream_find_entry(struct stream *stream, struct stream_id id,
+                                    struct store_cursor *cursor, struct stream_entry *entry,
+                                    bool *found)
+{
+    *found = false;
+    if (stream_count(stream) == 0)
+        return STORE_OK;
+    enum store_result result = stream_seek(stream, id, cursor);
+    if (result == STORE_OK)
+        result = stream_get(cursor, entry);
+    *found = result == STORE_OK && stream_id_compare(entry->id, id) == 0;
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
 enum store_result stream_range(struct stream *stream, struct stream_id first, struct stream_id last,
                                uint64_t *rank, uint64_t *count)
 {
@@ -320,17 +334,13 @@ enum store_result stream_delete(struct stream *stream, struct stream_id id, bool
 {
     struct store_cursor cursor;
     struct stream_entry entry;
+    bool found;
     *removed = false;
     stream->knows_first = false;
-    if (stream_count(stream) == 0)
-        return STORE_OK;
-    enum store_result result = stream_seek(stream, id, &cursor);
-    if (result == STORE_OK)
-        result = stream_get(&cursor, &entry);
-    if (result == STORE_ABSENT || (result == STORE_OK && stream_id_compare(entry.id, id) != 0))
-        return STORE_OK;
-    if (result == STORE_OK)
-        result = store_tree_remove(&cursor);
+    enum store_result result = stream_find_entry(stream, id, &cursor, &entry, &found);
+    if (result != STORE_OK || !found)
+        return result;
+    result = store_tree_remove(&cursor);
     *removed = result == STORE_OK;
     if (*removed && stream_id_compare(id, stream->head.max_deleted) > 0)
         stream->head.max_deleted = id;

@@ -80,6 +80,10 @@ STORE_MUST_CHECK enum store_result stream_last_entry(struct stream *stream, stru
 /* The cursor at the first entry whose ID is not less, with its rank; or at the end. */
 STORE_MUST_CHECK enum store_result stream_seek(struct stream *stream, struct stream_id id,
                                                struct store_cursor *cursor);
+/* The entry with this ID: the cursor is at it. *found: false: the stream does not have it. */
+STORE_MUST_CHECK enum store_result stream_find_entry(struct stream *stream, struct stream_id id,
+                                                     struct store_cursor *cursor,
+                                                     struct stream_entry *entry, bool *found);
 /* STORE_ABSENT at the end. */
 STORE_MUST_CHECK enum store_result stream_get(struct store_cursor *cursor,
                                               struct stream_entry *entry);

@@ -11,6 +11,13 @@
 
 /* What counts for each change of the state: it may be in pages of its own, and all those must fit
  * in the cache. */
+/* What counts for each change of the state: each may be in pages of its own, and all those must fit
+ * in the cache. */
+#define SPREAD_BYTES 512
+#define NUMBER_TEXT 24
+
+/* What counts for each change of the state: it may be in pages of its own, and all those must fit
+ * in the cache. */
 #define SPREAD_BYTES 512
 
 _Static_assert(RDB_STREAM_UNKNOWN == STREAM_READ_UNKNOWN, "one number");
