@@ -10,7 +10,7 @@ import streams
 import talk
 
 # What they answer is in no order, or by chance: within EXEC's reply nobody would compare it so.
-NOT_QUEUED = {"KEYS", "RANDOMKEY", "XGROUP"}  # the last one comes with commands that follow it
+NOT_QUEUED = {"KEYS", "RANDOMKEY"}
 
 # They wait for somebody, and there is nobody here: outside of a transaction for a moment only, and
 # seldom.
@@ -94,6 +94,7 @@ class Generator(pieces.Pieces, containers.Containers, streams.Streams, talk.Talk
         words = self.planned.pop(0) if self.planned else self.single()
         while not self.keeps_watch(words):
             words = self.single()
+        self.planned[:0] = self.consumers_after(words)
         return words
 
     def keeps_watch(self, words):
@@ -120,7 +121,7 @@ class Generator(pieces.Pieces, containers.Containers, streams.Streams, talk.Talk
         names = self.queued_names
         for _ in range(self.random.randrange(8)):
             self.planned.append(self.single(names))
-            if self.planned[-1][0].upper() in (b"EXEC", b"DISCARD"):
+            if len(self.planned[-1]) == 1 and self.planned[-1][0].upper() in (b"EXEC", b"DISCARD"):
                 names = None
         if self.chance(0.05):
             self.planned.append([b"MULTI"])

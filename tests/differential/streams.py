@@ -1,9 +1,10 @@
 """Random commands on streams. IDs that the clock gives (`*`) would differ between two servers, and so would
 what `~` leaves behind: stock Redis removes whole nodes, whose sizes depend on what was deleted."""
 
-EDGES = [b"0", b"0-0", b"0-1", b"-", b"+", b"18446744073709551615", b"18446744073709551615-0",
-         b"18446744073709551615-18446744073709551615", b"18446744073709551616", b"1-", b"-1", b"1-1-1",
-         b"1--1", b"", b"x", b"1-x", b"01-02", b" 1", b"1-*", b"*", b"$", b">", b"(", b"(1", b"1-+5"]
+LAST = b"18446744073709551615-18446744073709551615"
+EDGES = [b"0", b"0-0", b"0-1", b"-", b"+", b"18446744073709551615", b"18446744073709551615-0", LAST,
+         b"18446744073709551616", b"1-", b"-1", b"1-1-1", b"1--1", b"", b"x", b"1-x", b"01-02",
+         b" 1", b"1-*", b"*", b"$", b">", b"(", b"(1", b"1-+5"]
 
 
 class Streams:
@@ -86,20 +87,25 @@ class Streams:
         """One that there is: 7.2 makes one in more cases than 7.0 does."""
         return b"c%d" % self.random.randrange(3)
 
-    def with_consumers(self, key, group):
-        if not self.planned:
-            self.planned = [["XGROUP", "CREATECONSUMER", key, group, b"c%d" % i] for i in range(3)]
+    @staticmethod
+    def consumers_after(words):
+        """What makes them again behind a command that leaves a group without."""
+        names = [word.upper() for word in words]
+        if b"XGROUP" not in names:
+            return []
+        way, key, group = (words[names.index(b"XGROUP") + 1:] + [b""] * 3)[:3]
+        if way.upper() not in (b"CREATE", b"DELCONSUMER"):
+            return []
+        return [[b"XGROUP", b"CREATECONSUMER", key, group, b"c%d" % i] for i in range(3)]
 
     def XGROUP(self):
         way, key, group = self.random.random(), self.stream(), self.group()
         if way < 0.6:
-            self.with_consumers(key, group)
             start = self.random.choice([b"$", b"0", self.some_id()])
             return ["CREATE", key, group, start] + self.options([["MKSTREAM"], ["ENTRIESREAD", self.integer()]], 2)
         if way < 0.75:
             return ["SETID", key, group, self.some_id()] + self.option("ENTRIESREAD", self.integer())
         if way < 0.85:
-            self.with_consumers(key, group)
             return ["DELCONSUMER", key, group, self.consumer()]
         if way < 0.95:
             return ["DESTROY", key, group]
@@ -109,6 +115,8 @@ class Streams:
         count = self.random.randrange(1, 3)
         options = self.options([["COUNT", self.integer()], ["NOACK"], ["BLOCK", 1]], 2)
         ids = [b">" if self.chance(0.7) else self.some_id() for _ in range(count)]
+        # Behind the last one stock Redis begins again with the first.
+        ids = [b"1" if identity == LAST else identity for identity in ids]
         return ["GROUP", self.group(), self.consumer()] + options + ["STREAMS"] + [
             self.stream() for _ in range(count)] + ids
 

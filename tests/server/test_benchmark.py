@@ -261,6 +261,8 @@ def test_for_ever_takes_no_more_memory(server):
 
 PLACE = """
 import sys
+import signal
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
 sys.path.insert(0, "benchmarks")
 from bench import Place
 class Told(Place):
