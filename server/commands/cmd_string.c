@@ -10,6 +10,7 @@
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
 #include "server/exec/request_reply.h"
+#include "server/types/string_walk.h"
 #include "server/core/call.h"
 
 /* ---- shared by all string commands ---- */
@@ -103,6 +104,42 @@ static enum store_result reply_value(struct call *call, const struct string_valu
     return STORE_OK;
 }
 
+static bool is_zeros(const char *bytes, uint64_t len)
+{
+    return len == 0 || (bytes[0] == '\0' && memcmp(bytes, bytes + 1, len - 1) == 0);
+}
+
+/* Compares piece by piece. The walk's sum is 1 from the first difference on, for later runs. */
+static enum store_result is_equal(struct call *call, const struct string_value *value,
+                                  struct resp_slice other, bool *equal)
+{
+    struct string_walk here, *walk;
+    struct store_piece piece;
+    enum store_result result = STORE_OK;
+    *equal = value->exists && value->length == other.len;
+    if (!*equal)
+        return STORE_OK;
+    if ((walk = string_walk(call, &value->item, 0, value->length, &here)) == NULL)
+        return STORE_NO_MEMORY;
+    while (walk->sum == 0) {
+        const char *bytes = other.data + walk->at;
+        result = string_walk_next(call, walk, &value->item, &piece);
+        if (result != STORE_OK)
+            break;
+        if (piece.bytes == NULL && piece.length > STORE_READER_PIECE) {
+            /* One run does not compare a whole hole. */
+            walk->at -= piece.length - STORE_READER_PIECE;
+            walk->work += STRING_PIECE_WORK;
+            piece.length = STORE_READER_PIECE;
+        }
+        bool same = piece.bytes == NULL ? is_zeros(bytes, piece.length)
+                                        : memcmp(bytes, piece.bytes, piece.length) == 0;
+        walk->sum = same ? 0 : 1;
+    }
+    *equal = walk->sum == 0;
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
+
 /* Deleting an absent key is not an error. */
 static enum store_result delete_key(struct call *call, const struct store_key *key)
 {
@@ -122,10 +159,12 @@ enum option_bit {
     OPTION_PX = 1 << 6,
     OPTION_EXAT = 1 << 7,
     OPTION_PXAT = 1 << 8,
+    OPTION_IFEQ = 1 << 9,
 };
+#define OPTIONS_CONDITION (OPTION_NX | OPTION_XX | OPTION_IFEQ)
 #define OPTIONS_EXPIRY (OPTION_EX | OPTION_PX | OPTION_EXAT | OPTION_PXAT)
 #define OPTIONS_TTL (OPTION_KEEPTTL | OPTION_PERSIST | OPTIONS_EXPIRY)
-#define OPTIONS_OF_SET (OPTION_NX | OPTION_XX | OPTION_GET | OPTION_KEEPTTL | OPTIONS_EXPIRY)
+#define OPTIONS_OF_SET (OPTIONS_CONDITION | OPTION_GET | OPTION_KEEPTTL | OPTIONS_EXPIRY)
 #define OPTIONS_OF_GETEX (OPTION_PERSIST | OPTIONS_EXPIRY)
 
 /* `group`: options of a group exclude each other, but one may be repeated. */
@@ -134,15 +173,16 @@ static const struct option_word {
     unsigned bit, group;
 } option_words[] = {
     {"EX", OPTION_EX, OPTIONS_TTL},           {"PX", OPTION_PX, OPTIONS_TTL},
-    {"NX", OPTION_NX, OPTION_NX | OPTION_XX}, {"XX", OPTION_XX, OPTION_NX | OPTION_XX},
-    {"GET", OPTION_GET, OPTION_GET},          {"KEEPTTL", OPTION_KEEPTTL, OPTIONS_TTL},
-    {"EXAT", OPTION_EXAT, OPTIONS_TTL},       {"PXAT", OPTION_PXAT, OPTIONS_TTL},
-    {"PERSIST", OPTION_PERSIST, OPTIONS_TTL},
+    {"NX", OPTION_NX, OPTIONS_CONDITION},     {"XX", OPTION_XX, OPTIONS_CONDITION},
+    {"IFEQ", OPTION_IFEQ, OPTIONS_CONDITION}, {"GET", OPTION_GET, OPTION_GET},
+    {"KEEPTTL", OPTION_KEEPTTL, OPTIONS_TTL}, {"EXAT", OPTION_EXAT, OPTIONS_TTL},
+    {"PXAT", OPTION_PXAT, OPTIONS_TTL},       {"PERSIST", OPTION_PERSIST, OPTIONS_TTL},
 };
 
 struct options {
     unsigned bits;
-    struct resp_slice time; /* of the last expiry option */
+    struct resp_slice time;     /* of the last expiry option */
+    struct resp_slice expected; /* of the last IFEQ */
 };
 
 static const struct option_word *find_option(struct resp_slice arg, unsigned allowed)
@@ -161,11 +201,11 @@ static bool read_options(struct call *call, size_t first, unsigned allowed, stru
         if (option == NULL || (options->bits & option->group & ~option->bit) != 0)
             return call_syntax_error(call);
         options->bits |= option->bit;
-        if ((option->bit & OPTIONS_EXPIRY) != 0) {
-            if (++i == call->argc)
-                return call_syntax_error(call);
-            options->time = call->argv[i];
-        }
+        if ((option->bit & (OPTIONS_EXPIRY | OPTION_IFEQ)) == 0)
+            continue;
+        if (++i == call->argc)
+            return call_syntax_error(call);
+        *(option->bit == OPTION_IFEQ ? &options->expected : &options->time) = call->argv[i];
     }
     unsigned ttl = options->bits & OPTIONS_TTL;
     assert((ttl & (ttl - 1)) == 0); /* one at most: they exclude each other */
@@ -236,12 +276,15 @@ enum store_result cmd_get(struct call *call)
     return reply_value(call, &value);
 }
 
-/* Finds the value that SET with options replaces: any type, unless GET requires a string. */
+/* Finds the value that SET with options replaces: any type, unless GET or IFEQ requires a string.
+ */
 static enum store_result find_replaced(struct call *call, unsigned bits, struct string_value *old)
 {
     old->exists = false;
     if ((bits & OPTION_GET) != 0)
         return string_look_up(call, call->keys, old);
+    if ((bits & OPTION_IFEQ) != 0)
+        return string_find(call, call->keys, old);
     if ((bits & (OPTION_NX | OPTION_XX | OPTION_KEEPTTL)) == 0)
         return STORE_OK;
     enum store_result result = store_get(call->txn, call->keys, &old->item);
@@ -249,9 +292,19 @@ static enum store_result find_replaced(struct call *call, unsigned bits, struct 
     return result == STORE_ABSENT ? STORE_OK : result;
 }
 
+static enum store_result meets_condition(struct call *call, const struct options *options,
+                                         const struct string_value *old, bool *met)
+{
+    if ((options->bits & OPTION_IFEQ) != 0)
+        return is_equal(call, old, options->expected, met);
+    *met = (options->bits & (old->exists ? OPTION_NX : OPTION_XX)) == 0;
+    return STORE_OK;
+}
+
 static enum store_result set_with_options(struct call *call)
 {
     struct options options;
+    bool met;
     int64_t expire_ms = STORE_NO_EXPIRY;
     if (!read_options(call, 3, OPTIONS_OF_SET, &options))
         return STORE_OK;
@@ -261,19 +314,20 @@ static enum store_result set_with_options(struct call *call)
 
     struct string_value old;
     enum store_result result = find_replaced(call, options.bits, &old);
+    if (result == STORE_OK)
+        result = meets_condition(call, &options, &old, &met);
     if (result == STORE_OK && (options.bits & OPTION_GET) != 0)
         result = reply_value(call, &old);
     if (result != STORE_OK)
         return result;
 
-    bool unwanted = (options.bits & (old.exists ? OPTION_NX : OPTION_XX)) != 0;
     if ((options.bits & OPTION_GET) == 0) {
-        if (unwanted)
-            resp_null(call->reply);
-        else
+        if (met)
             resp_ok(call->reply);
+        else
+            resp_null(call->reply);
     }
-    if (unwanted)
+    if (!met)
         return STORE_OK;
     if ((options.bits & OPTION_KEEPTTL) != 0 && old.exists)
         expire_ms = old.item.expire_ms;
@@ -338,6 +392,22 @@ enum store_result cmd_getdel(struct call *call)
         result = reply_value(call, &value);
     if (result != STORE_OK || !value.exists)
         return result;
+    call_notify(call, NOTIFY_GENERIC, "del", call->keys);
+    return delete_key(call, call->keys);
+}
+
+enum store_result cmd_delifeq(struct call *call)
+{
+    struct string_value value;
+    bool equal;
+    enum store_result result = string_find(call, call->keys, &value);
+    if (result == STORE_OK)
+        result = is_equal(call, &value, call->argv[2], &equal);
+    if (result != STORE_OK)
+        return result;
+    resp_integer(call->reply, equal);
+    if (!equal)
+        return STORE_OK;
     call_notify(call, NOTIFY_GENERIC, "del", call->keys);
     return delete_key(call, call->keys);
 }

@@ -124,6 +124,7 @@ command_fn cmd_unsubscribe;
 command_fn cmd_append;
 command_fn cmd_decr;
 command_fn cmd_decrby;
+command_fn cmd_delifeq;
 command_fn cmd_get;
 command_fn cmd_getdel;
 command_fn cmd_getex;

@@ -107,6 +107,8 @@ TABLE = [
     (1, "MSET", "+", lambda c: [w for i in range(count(c)) for w in (b"m%d" % i, b"v")], False),
     (1, "GETSET", "$", lambda c: [key(c), value(c)], False),
     (1, "GETDEL", "$", lambda c: [key(c)], True),
+    (1, "SET", "+$", lambda c: [key(c), value(c), "IFEQ", value(c), "GET"], False),
+    (1, "DELIFEQ", ":", lambda c: [key(c), value(c)], False),
     (1, "INCR", ":", lambda c: [key(c, "n")], True),
     (2, "BITCOUNT", ":", lambda c: [key(c)], True),
     (1, "BITPOS", ":", lambda c: [key(c), c.randrange(2)], True),

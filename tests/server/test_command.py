@@ -175,6 +175,12 @@ NEWER_SYNTAX = {
     "xsetid": "key:key#0 last-id:string [ENTRIESADDED entries-added:integer@7.0.0] "
               "[MAXDELETEDID max-deleted-id:string@7.0.0]",
     "zrank": "key:key#0 member:string [WITHSCORE withscore:pure-token]",
+    "set":
+        "key:key#0 value:string [condition:oneof(NX nx:pure-token XX xx:pure-token "
+        "IFEQ comparison-value:string@8.1.0)@2.6.12] [GET get:pure-token@6.2.0] "
+        "[expiration:oneof(EX seconds:integer@2.6.12 PX milliseconds:integer@2.6.12 "
+        "EXAT unix-time-seconds:unix-time@6.2.0 PXAT unix-time-milliseconds:unix-time@6.2.0 "
+        "KEEPTTL keepttl:pure-token@6.0.0)]",
 }
 OF_GEORADIUS = (
     "radius:double unit:oneof(M m:pure-token KM km:pure-token FT ft:pure-token MI mi:pure-token) "
