@@ -157,10 +157,14 @@ static void scan_done(struct store_request *request, enum store_result result)
     scan->running = false;
     note_missing(scan->workload);
     int64_t now = wall_ms();
-    for (uint32_t id = 0; id < ORACLE_KEYS; id++)
-        must(scan->seen[id] || scan->missing[id] ||
-                 !oracle_lives(&scan->workload->now->entries[scan->db][id], now),
-             "a scan of db %u omits key %u, which was there all the time", scan->db, id);
+    for (uint32_t id = 0; id < ORACLE_KEYS; id++) {
+        const struct oracle_entry *entry = &scan->workload->now->entries[scan->db][id];
+        must(scan->seen[id] || scan->missing[id] || !oracle_lives(entry, now),
+             "a scan of db %u omits key %u, which was there all the time: it expires at %lld, and "
+             "the scan's last step was at %lld, %lld ms ago",
+             scan->db, id, (long long)entry->expire_ms, (long long)scan->request.now_ms,
+             (long long)(now - scan->request.now_ms));
+    }
 }
 
 static void scan_step(struct workload *load)
