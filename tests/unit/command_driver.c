@@ -194,6 +194,7 @@ static const struct command known[] = {
     READS(bitpos, 1, 1, 1),
     WRITES(decr, 1, 1, 1),
     WRITES(decrby, 1, 1, 1),
+    WRITES(delifeq, 1, 1, 1),
     WRITES(geoadd, 1, 1, 1),
     READS(geodist, 1, 1, 1),
     READS(geohash, 1, 1, 1),
