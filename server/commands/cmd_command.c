@@ -382,6 +382,29 @@ static void reply_deprecation(struct resp_writer *reply, const char *deprecated)
     resp_bulk_string(reply, deprecated + version + 1);
 }
 
+static size_t count_lines(const char *text)
+{
+    size_t count = 1;
+    while ((text = strchr(text, '\n')) != NULL) {
+        text++;
+        count++;
+    }
+    return count;
+}
+
+static void reply_history(struct resp_writer *reply, const char *history)
+{
+    resp_bulk_string(reply, "history");
+    resp_set(reply, count_lines(history));
+    for (const char *line = history; line != NULL;) {
+        const char *end = strchr(line, '\n'), *text = strchr(line, ' ') + 1;
+        resp_array(reply, 2);
+        resp_bulk(reply, line, (size_t)(text - line) - 1);
+        resp_bulk(reply, text, end != NULL ? (size_t)(end - text) : strlen(text));
+        line = end != NULL ? end + 1 : NULL;
+    }
+}
+
 /* A part of an argument's description; omitted if it is empty. */
 static void reply_part(struct resp_writer *reply, const char *name, struct resp_slice value)
 {
@@ -443,8 +466,8 @@ static void reply_docs(struct resp_writer *reply, const struct command *command)
 {
     size_t subcommands = count_subcommands(command);
     resp_bulk_string(reply, command->name);
-    resp_map(reply, 4 + (command->deprecated != NULL ? 3 : 0) + (command->syntax != NULL) +
-                        (subcommands > 0));
+    resp_map(reply, 4 + (command->deprecated != NULL ? 3 : 0) + (command->history != NULL) +
+                        (command->syntax != NULL) + (subcommands > 0));
     resp_bulk_string(reply, "summary");
     resp_bulk_string(reply, command->summary);
     resp_bulk_string(reply, "since");
@@ -455,6 +478,8 @@ static void reply_docs(struct resp_writer *reply, const struct command *command)
     resp_bulk_string(reply, command->complexity);
     if (command->deprecated != NULL)
         reply_deprecation(reply, command->deprecated);
+    if (command->history != NULL)
+        reply_history(reply, command->history);
     if (command->syntax != NULL)
         reply_arguments(reply, syntax_of(command->syntax));
     if (subcommands == 0)

@@ -208,6 +208,8 @@ struct command {
     struct variable_flags variable; /* of commands with the key flag "variable_flags" */
     const char *tips;               /* COMMAND's tips, space separated; NULL: none */
     const char *deprecated; /* COMMAND DOCS: version, a space, what replaces it; NULL: it is not */
+    const char *history; /* COMMAND DOCS: a line for each change since, beginning with its version;
+                            NULL: none */
     int key_count_at;    /* index of the argument that is the number of the keys after it, besides
                             those at first_key to last_key (and with the last part of key_flags); 0:
                             none */

@@ -212,6 +212,22 @@ def test_commands_are_documented_as_stock_does(server, stock):
             if ours[name].get(fact) != theirs[name].get(fact)} == NEWER_FACTS
 
 
+# Changes since 7.0, by their versions.
+NEWER_HISTORY = {"set": ["8.1.0"], "xinfo|consumers": ["7.2.0"], "xinfo|stream": ["7.2.0"], "zrank": ["7.2.0"],
+                 "zrevrank": ["7.2.0"]}
+
+
+def test_changes_are_of_the_versions_that_stock_names(server, stock):
+    """In words of our own."""
+    ours, theirs = ({name: [version for version, _text in facts.get("history", [])]
+                     for name, facts in by_name(documents(s)).items()} for s in (server, stock))
+    for name in ours.keys() & theirs.keys():
+        assert ours[name] == theirs[name] + NEWER_HISTORY.get(name, []), name
+    for facts in by_name(documents(server, resp=2)).values():
+        for version, text in facts.get("history", []):
+            assert version.count(".") == 2 and text.endswith("."), text
+
+
 def told_arguments(arguments):
     for argument in map(pairs, arguments):
         yield argument
