@@ -99,8 +99,11 @@ class Generator(pieces.Pieces, containers.Containers, streams.Streams, talk.Talk
 
     def keeps_watch(self, words):
         """A watched key that one SWAPDB brings and the next one, or a flush, takes away again has
-        changed for Redis alone (server/LIMITS.md): False for what comes second."""
+        changed for Redis alone (server/LIMITS.md): False for what comes second. So has one that is
+        not there and is set with an expiry in the past: False, too."""
         name = words[0].upper()
+        if self.watches and {word.upper() for word in words} & {b"EXAT", b"PXAT"}:
+            return False
         if name in (b"UNWATCH", b"EXEC", b"DISCARD", b"RESET", b"QUIT"):
             self.watches = self.has_moved = False
         self.watches = self.watches or name == b"WATCH"
@@ -121,11 +124,17 @@ class Generator(pieces.Pieces, containers.Containers, streams.Streams, talk.Talk
         names = self.queued_names
         for _ in range(self.random.randrange(8)):
             self.planned.append(self.single(names))
-            if len(self.planned[-1]) == 1 and self.planned[-1][0].upper() in (b"EXEC", b"DISCARD"):
+            if self.ends_transaction(self.planned[-1]):
                 names = None
         if self.chance(0.05):
             self.planned.append([b"MULTI"])
         self.planned.append([b"EXEC" if self.chance(0.9) else b"DISCARD"])
+
+    @staticmethod
+    def ends_transaction(words):
+        """An EXEC with arguments aborts it, a DISCARD with some is only an error."""
+        name = words[0].upper()
+        return name == b"EXEC" or (name == b"DISCARD" and len(words) == 1)
 
     def single(self, names=None):
         name = self.random.choice(names or self.names)
