@@ -32,7 +32,7 @@ def test_cli_shows_syntaxes(server):
         said = re.sub("\x1b\\[[0-9;]*m", "", server.cli("HELP", *command))
         return said.strip().splitlines()[0]
     assert syntax("SETRANGE") == "SETRANGE key offset value"
-    assert syntax("set") == ("SET key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT "
+    assert syntax("set") == ("SET key value [NX|XX|IFEQ comparison-value] [GET] [EX seconds|PX milliseconds|EXAT "
                              "unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]")
     assert syntax("zadd") == ("ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member "
                               "[score member ...]")
