@@ -479,7 +479,10 @@ STORAGE_TEST_SRC := \
 	tests/storage/txn/test_concurrent.c \
 	tests/storage/value/test_large.c \
 	tests/storage/value/test_long_keys.c
-STORAGE_TESTS := $(basename $(notdir $(STORAGE_TEST_SRC)))
+# A whole server on the engine, on that disk.
+SERVED_TEST_SRC := \
+	tests/storage/recovery/test_cuts_stream.c
+STORAGE_TESTS := $(basename $(notdir $(STORAGE_TEST_SRC) $(SERVED_TEST_SRC)))
 
 WAIT_TESTS := test_borrowed test_bulk_load test_random test_snapshot test_lock_handoff test_runner test_tree test_tree_reads test_tree_room # also with reads that wait at random
 
@@ -505,8 +508,10 @@ test_disk_LDFLAGS := -Wl,--wrap=io_setup,--wrap=io_submit,--wrap=io_getevents,--
 SERVER_TEST_LINK = $(call objects,$(filter-out server/main.c,$(SERVER_SRC)) \
 	storage/base/keyed_hash.c $(MODEL_SRC)) $(PROTOCOL_LIB)
 
-# A server whose rounds the test calls.
-FIXTURE_TEST_LINK = $(call objects,tests/unit/fixture.c) $(SERVER_TEST_LINK)
+# A server whose rounds the test calls: on the model, and on the engine.
+FIXTURE_TEST_LINK = $(call objects,tests/unit/fixture.c tests/unit/fixture_model.c) $(SERVER_TEST_LINK)
+SERVED_OBJECTS = $(call objects,tests/unit/served.c tests/unit/fixture.c $(filter-out server/main.c,$(SERVER_SRC))) \
+	$(PROTOCOL_LIB)
 
 CONFIG_TEST_LINK = $(call objects,$(filter server/config/config%,$(SERVER_SRC)))
 
@@ -755,7 +760,7 @@ gaptest: server
 
 # The long run: random cuts, then every point of random short scripts, and those in which space changes
 # hands, each for POWERCUT_SECONDS; then all scripts of up to POWERCUT_LETTERS operations.
-POWERCUT_TESTS := $(addprefix $(BUILD)/tests/,test_powercut test_cuts test_cuts_space)
+POWERCUT_TESTS := $(addprefix $(BUILD)/tests/,test_powercut test_cuts test_cuts_space test_cuts_stream)
 powercut: $(POWERCUT_TESTS)
 	for test in $(POWERCUT_TESTS); do VELLUM_SECONDS=$(POWERCUT_SECONDS) $$test || exit 1; done
 	VELLUM_LETTERS=$(POWERCUT_LETTERS) $(BUILD)/tests/test_cuts
@@ -963,6 +968,19 @@ $(BUILD)/tests/$(1): $(OBJ)/$(2:.c=.o) $(call objects,$(STORAGE_RIG_SRC)) $(STOR
 	$(CC) $(LDFLAGS) $($(1)_LDFLAGS) -o $$@ $$^ -lcmocka $(STORAGE_LIBS)
 endef
 $(foreach source,$(STORAGE_TEST_SRC),$(eval $(call storage_test_rule,$(basename $(notdir $(source))),$(source))))
+
+# One object, in which only the names of served.h are global: those of the server would collide with those
+# of the tests of the engine.
+$(OBJ)/served.o: $(SERVED_OBJECTS)
+	$(CC) $(LDFLAGS) -r -nostdlib -o $@.all $^
+	$(OBJCOPY) --wildcard --keep-global-symbol='served_*' $@.all $@
+
+define served_test_rule
+$(BUILD)/tests/$(1): $(OBJ)/$(2:.c=.o) $(OBJ)/served.o $(call objects,$(STORAGE_RIG_SRC)) $(STORAGE_INSIDE)
+	@mkdir -p $$(@D)
+	$(CC) $(LDFLAGS) -o $$@ $$^ -lcmocka $(SERVER_LIBS) $(STORAGE_LIBS)
+endef
+$(foreach source,$(SERVED_TEST_SRC),$(eval $(call served_test_rule,$(basename $(notdir $(source))),$(source))))
 
 define fuzz_rule
 $(BUILD)/fuzz/$(1): $(OBJ)/tests/fuzz/$(1).o $(value $(1)_LINK)

@@ -793,6 +793,10 @@ fault("pending-of-nobody", "server/types/stream_group.c",
       "a claimed entry stays in the list of the consumer that had it",
       ("if (found) result = list_for_consumer(group, before.consumer, pending->id, false);", ""),
       by=["test_stream_groups.py::test_what_is_pending_survives_a_crash"])
+fault("group-numbers-used-twice", "storage/tree/tree_owner.c",
+      "the groups made after a crash have the numbers, and what is pending, of those before it",
+      ("return (store->superblock.latest.epoch << EPOCH_SHIFT) + number;", "return number;"),
+      by=["test_cuts_stream"])
 fault("grave-empty", "server/types/stream_group.c",
       "what a destroyed group has left stays for ever",
       ("result = remove_parts(&group, &most);", "most = 1;"),

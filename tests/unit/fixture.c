@@ -20,7 +20,6 @@
 #include "server/loop/conn_turn.h"
 #include "server/loop/worker_loop.h"
 #include "server/pubsub/pubsub.h"
-#include "tests/model/model_store.h"
 
 /* ---- a transport of memory ---- */
 
@@ -86,23 +85,17 @@ static const struct transport_ops fake_ops = {
 
 /* ---- the server ---- */
 
-int set_up_workers(void **state, uint32_t workers)
+struct fixture *fixture_new(struct store *store, uint32_t workers)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
     struct server *server = &fixture->server;
     char message[STORE_MESSAGE_MAX];
+    server->store = store;
     assert_true(config_init(&server->config));
     atomic_store(&server->config.numbers[CONFIG_LOGLEVEL], CONFIG_LOG_WARNING + 1);
     log_init(&server->log, &server->config);
     assert_null(command_index_build(&server->commands, command_table, NULL, 0));
-    struct store_options options = {.directory = "unused",
-                                    .partition_count = 1,
-                                    .worker_count = workers,
-                                    .memory_bytes = 64 << 20,
-                                    .journal_bytes = 64 << 20,
-                                    .sync = STORE_SYNC_EVERYSEC};
-    assert_int_equal(store_open(&options, &server->store, message), STORE_OK);
-    model_store_set_waits(server->store, 1, 0);
     server->watches = watch_registry_new(server->store);
     assert_non_null(server->watches);
     server->worker_count = workers;
@@ -122,13 +115,7 @@ int set_up_workers(void **state, uint32_t workers)
     for (uint32_t i = 0; i < workers; i++)
         assert_true(worker_make(server, i, message));
     fixture->worker = fixture->workers[0];
-    *state = fixture;
-    return 0;
-}
-
-int set_up(void **state)
-{
-    return set_up_workers(state, 1);
+    return fixture;
 }
 
 void turn(struct fixture *fixture)
@@ -151,9 +138,8 @@ static uint32_t running(const struct fixture *fixture)
     return sum;
 }
 
-int tear_down(void **state)
+enum store_result fixture_free(struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct server *server = &fixture->server;
     struct conn *conn;
     for (uint32_t i = 0; i < server->worker_count; i++)
@@ -174,10 +160,16 @@ int tear_down(void **state)
     slowlog_free(server->slowlog);
     latency_free(server->latency);
     blocked_free(server->blocked);
-    assert_int_equal(store_close(server->store), STORE_OK);
+    enum store_result result = store_close(server->store);
     close(server->stop_fd);
     config_free(&server->config);
     free(fixture);
+    return result;
+}
+
+int tear_down(void **state)
+{
+    assert_int_equal(fixture_free(*state), STORE_OK);
     return 0;
 }
 
@@ -242,9 +234,4 @@ void assert_received(struct peer *peer, const char *text)
     peer->received.len--;
     assert_string_equal(peer->received.data, text);
     peer->received.len = 0;
-}
-
-void wait_always(struct fixture *fixture)
-{
-    model_store_set_waits(fixture->server.store, 7, 1000);
 }

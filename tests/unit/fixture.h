@@ -1,6 +1,7 @@
 /*
- * A server below its sockets, for tests: the model store, connections over a transport of memory,
- * and workers whose rounds the test calls, all in its own thread.
+ * A server below its sockets, for tests: a store, which is the model's unless the test brings its
+ * own, connections over a transport of memory, and workers whose rounds the test calls, all in its
+ * own thread.
  */
 #ifndef VELLUM_FIXTURE_H
 #define VELLUM_FIXTURE_H
@@ -40,6 +41,11 @@ struct fixture {
     int peer_count;
 };
 
+/* On this store, which is the fixture's from now on; free: what closing it has resulted in. */
+struct fixture *fixture_new(struct store *store, uint32_t workers);
+enum store_result fixture_free(struct fixture *fixture);
+
+/* On the model (fixture_model.c). */
 int set_up(void **state); /* with one worker */
 int set_up_workers(void **state, uint32_t workers);
 int tear_down(void **state);
@@ -56,6 +62,6 @@ void run(struct fixture *fixture, struct peer *peer, int rounds); /* of the firs
 
 void send_text(struct peer *peer, const char *text);
 void assert_received(struct peer *peer, const char *text); /* and forgets it */
-void wait_always(struct fixture *fixture);                 /* the store does, at every read */
+void wait_always(struct fixture *fixture);                 /* the model does, at every read */
 
 #endif

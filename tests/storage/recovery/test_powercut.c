@@ -1,6 +1,7 @@
 /* README's table, policy and event, and what could fail for each cell:
  *
- * - always, power: here, what_was_durable_survives; all of test_cuts.c and test_cuts_space.c.
+ * - always, power: here, what_was_durable_survives; all of test_cuts.c, test_cuts_space.c and
+ *   test_cuts_stream.c.
  * - always, kill: tests/server/test_lifecycle.py, test_kill_9_loses_nothing_acknowledged,
  *   _tears_no_value and _brings_nothing_back.
  * - everysec, power: here, a_second_is_the_most_that_is_lost; test_clock.c,
