@@ -10,6 +10,7 @@ import threading
 import kombu
 import pytest
 import redis
+import rq
 
 import harness
 
@@ -25,8 +26,8 @@ def modules():
 
 
 @pytest.mark.parametrize(
-    "script", [["bull.js"], ["ioredis.js"], ["redis.js", "2"], ["redis.js", "3"]],
-    ids=["bull", "ioredis", "node-redis-resp2", "node-redis-resp3"])
+    "script", [["bull.js"], ["bullmq.js"], ["ioredis.js"], ["redis.js", "2"], ["redis.js", "3"]],
+    ids=["bull", "bullmq", "ioredis", "node-redis-resp2", "node-redis-resp3"])
 def test_node(server, modules, script):
     command = ["node", os.path.join(CLIENTS, script[0]), str(server.port), *script[1:]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False,
@@ -162,3 +163,91 @@ def test_python_queue_of_kombu(server):
             while not heard:
                 link.drain_events(timeout=10)
         assert heard == [{"word": "hello"}]
+
+
+HALVED = []  # in this process: the worker does not fork
+
+
+def halve(number):
+    HALVED.append(number)
+    if number % 2:
+        raise ValueError(f"{number} is odd")
+    return number // 2
+
+
+def test_python_queue_of_rq(server):
+    """Jobs, those that depend on others, failures and retries; what has come of them is in streams."""
+    client = server.client(db=2)
+    HALVED.clear()
+    queue = rq.Queue("jobs", connection=client)
+    jobs = [queue.enqueue(halve, i) for i in range(0, 40, 2)]
+    odd = queue.enqueue(halve, 7, retry=rq.Retry(max=2))
+    last = queue.enqueue(halve, 80, depends_on=jobs)
+    first = queue.enqueue(halve, 90, at_front=True)
+    urgent = rq.Queue("urgent", connection=client).enqueue(halve, 100, meta={"who": "me"})
+    assert queue.get_job_ids()[0] == first.id and len(queue) == 22
+    assert last.get_status() == "deferred"
+    worker = rq.SimpleWorker(["urgent", "jobs"], connection=client)
+    assert worker.work(burst=True, logging_level="ERROR")
+    assert [job.latest_result().return_value for job in jobs] == list(range(20))
+    assert [job.latest_result().return_value for job in (last, first, urgent)] == [40, 45, 50]
+    assert HALVED == [100, 90, *range(0, 40, 2), 7, 80, 7, 7]
+    failed = odd.results()
+    assert [result.type for result in failed] == [rq.results.Result.Type.FAILED] * len(failed)
+    assert odd.get_status() == "failed" and "7 is odd" in odd.latest_result().exc_string
+    assert client.type(f"rq:results:{odd.id}") == b"stream"
+    assert queue.failed_job_registry.get_job_ids() == [odd.id]
+    queue.failed_job_registry.requeue(odd.id)
+    assert odd.get_status() == "queued"
+    assert rq.SimpleWorker([queue], connection=client).work(burst=True, logging_level="ERROR")
+    assert len(odd.results()) == len(failed) + 1
+    assert rq.job.Job.fetch(urgent.id, connection=client).meta == {"who": "me"}
+    assert len(queue.finished_job_registry) == 22 and queue.is_empty()
+
+
+def test_python_streams_and_groups(server):
+    client = server.client(decode_responses=True)
+    assert client.xgroup_create("s", "g", mkstream=True)
+    waiting = []
+    reader = threading.Thread(target=lambda: waiting.extend(
+        server.client(decode_responses=True).xreadgroup("g", "waits", {"s": ">"}, block=30_000)))
+    reader.start()
+    harness.eventually(lambda: client.info("clients")["blocked_clients"] == 1)
+    client.xadd("s", {"n": 0}, id="1-0")
+    reader.join()
+    assert waiting == [["s", [("1-0", {"n": "0"})]]]
+    for n in range(1, 10):
+        client.xadd("s", {"n": n}, id=f"{n + 1}-0", maxlen=8, approximate=False)
+    assert client.xlen("s") == 8 and client.xrange("s", count=1) == [("3-0", {"n": "2"})]
+    assert client.xrevrange("s", count=1) == [("10-0", {"n": "9"})]
+    [[_, taken]] = client.xreadgroup("g", "a", {"s": ">"}, count=4)
+    assert [identity for identity, _ in taken] == ["3-0", "4-0", "5-0", "6-0"]
+    assert client.xack("s", "g", "1-0", "3-0") == 2
+    assert client.xclaim("s", "g", "b", 0, ["4-0"]) == [("4-0", {"n": "3"})]
+    assert client.xdel("s", "5-0") == 1
+    assert client.xautoclaim("s", "g", "b", 0, count=9, justid=True) == ["4-0", "6-0"]
+    assert client.xpending("s", "g") == {
+        "pending": 2, "min": "4-0", "max": "6-0", "consumers": [{"name": "b", "pending": 2}]}
+    [pending, _] = client.xpending_range("s", "g", "-", "+", 9)
+    assert (pending["message_id"], pending["consumer"]) == ("4-0", "b")
+    about = client.xinfo_stream("s")
+    assert (about["length"], about["last-generated-id"], about["groups"]) == (7, "10-0", 1)
+    assert [g["pending"] for g in client.xinfo_groups("s")] == [2]
+    assert {c["name"]: c["pending"] for c in client.xinfo_consumers("s", "g")} == {"waits": 0, "a": 0, "b": 2}
+    assert client.xgroup_delconsumer("s", "g", "b") == 2 and client.xgroup_destroy("s", "g") == 1
+    with pytest.raises(redis.ResponseError, match="NOGROUP"):
+        client.xreadgroup("g", "a", {"s": ">"})
+
+
+def test_python_places(server):
+    client = server.client(decode_responses=True)
+    assert client.geoadd("towns", [13.361389, 38.115556, "Palermo", 15.087269, 37.502669, "Catania"]) == 2
+    assert client.geodist("towns", "Palermo", "Catania", unit="km") == 166.2742
+    assert client.geohash("towns", "Palermo", "nowhere") == ["sqc8b49rny0", None]
+    [(longitude, latitude), nowhere] = client.geopos("towns", "Catania", "nowhere")
+    assert (round(longitude, 4), round(latitude, 4), nowhere) == (15.0873, 37.5027, None)
+    near = client.geosearch("towns", longitude=15, latitude=37, radius=200, unit="km", sort="ASC", withdist=True)
+    assert near == [["Catania", 56.4413], ["Palermo", 190.4424]]
+    assert client.geosearch("towns", member="Catania", width=100, height=100, unit="km") == ["Catania"]
+    assert client.geosearchstore("near", "towns", member="Palermo", radius=200, unit="km", storedist=True) == 2
+    assert client.zrange("near", 0, -1) == ["Palermo", "Catania"]
