@@ -20,6 +20,10 @@ from bench import (MB, PAIR_HEAD, Failure, Place, Server, fio, in_turn, medians,
 SERVER_CORE, LOAD_CORE = 1, 0
 SCRIPT = "return redis.call('INCR', KEYS[1])"
 DIGEST = hashlib.sha1(SCRIPT.encode()).hexdigest()
+# The load generator does not know what it was given: a script acknowledges it.
+TAKE = ("local got = redis.call('XREADGROUP', 'GROUP', 'g', 'c', 'COUNT', 1, 'STREAMS', KEYS[1], '>') "
+        "return got and redis.call('XACK', KEYS[1], 'g', got[1][2][1][1])")
+TAKE_DIGEST = hashlib.sha1(TAKE.encode()).hexdigest()
 VALUE = 16
 WIDE = 100  # where the collection is to be larger than the memory
 
@@ -48,6 +52,8 @@ SMALL = (
     ("XRANGE_100", "XRANGE stream:%k - + COUNT 100", 10000, 100),
     ("XREAD", "XREAD COUNT 10 STREAMS stream:%k 0", 10000, 100),
     ("XADD", "XADD stream:%k * field %v", 10000, 100),
+    ("XREADGROUP", "XREADGROUP GROUP g c COUNT 1 STREAMS stream:%k >", 10000, 100),
+    ("XREADGROUP+XACK", f"EVALSHA {TAKE_DIGEST} 1 stream:%k", 10000, 100),
 )
 LARGE = (
     ("LPUSH", "LPUSH biglist %v", 1, 0),
@@ -66,6 +72,8 @@ LARGE = (
     ("XRANGE_100", "XRANGE bigstream - + COUNT 100", 1, 0),
     ("XREAD", "XREAD COUNT 10 STREAMS bigstream 0", 1, 0),
     ("XADD", "XADD bigstream * field %v", 1, 0),
+    ("XREADGROUP", "XREADGROUP GROUP g c COUNT 1 STREAMS bigstream >", 1, 0),
+    ("XREADGROUP+XACK", f"EVALSHA {TAKE_DIGEST} 1 bigstream", 1, 0),
 )
 FILLS = {
     "list": "RPUSH", "hundred": "RPUSH", "hundreds": "RPUSH", "set": "SADD", "hash": "HSET",
@@ -77,8 +85,10 @@ PAGES = {"reads": "pages_read", "writes": "pages_written"}
 FIO_MB, FIO_SECONDS, FIO_BATCH = 256, 3, 16
 # Of the minutes, until when a part may begin another round.
 SMALL_SHARE, LARGE_SHARE, BEYOND_SHARE = 0.4, 0.6, 0.8
-# A reply of so many elements is as much work as so many commands.
-WEIGHT = {"XRANGE_100": 10, "LRANGE_100": 10, "LRANGE_600": 60, "MSET of 10": 8}
+# A reply of so many elements is as much work as so many commands; and entries of streams are to suffice for
+# all rounds.
+WEIGHT = {"XRANGE_100": 10, "LRANGE_100": 10, "LRANGE_600": 60, "MSET of 10": 8,
+          "XREADGROUP": 4, "XREADGROUP+XACK": 4}
 
 
 def sizes(row, opt):
@@ -92,11 +102,17 @@ def load(server, words, keys, members, opt, *more, value=VALUE, limit_s=600):
                        seconds=limit_s)
 
 
+def key_of(row):
+    """The collection: XREADGROUP and EVALSHA name it behind other words."""
+    words = row[1].split()
+    return next((word for word in words if "stream" in word), words[1])
+
+
 def fill(server, rows, opt):
     """Every collection that the rows name, with all its members."""
     done = set()
     for row in rows:
-        key = row[1].split()[1]
+        key = key_of(row)
         kind = key.replace("big", "").split(":")[0]
         if key in done or kind not in FILLS:
             continue
@@ -105,6 +121,8 @@ def fill(server, rows, opt):
                  "HSET": f"HSET {key} field:%m %v", "ZADD": f"ZADD {key} %m member:%m",
                  "GEOADD": f"GEOADD {key} %me-5 %me-5 member:%m", "XADD": f"XADD {key} * field %v"}[FILLS[kind]]
         load(server, words, *sizes(row, opt), opt, "--fill")
+        if kind == "stream":
+            load(server, f"XGROUP CREATE {key} g 0", sizes(row, opt)[0], 1, opt, "--fill")
 
 
 def run(server, row, opt, ops=None, value=VALUE):
@@ -160,7 +178,8 @@ def in_memory(place, opt, account):
         for server in servers:
             progress(f"{title}: preloading {server.name}")
             server.ask("FLUSHALL")
-            server.ask("SCRIPT", "LOAD", SCRIPT)
+            for script in (SCRIPT, TAKE):
+                server.ask("SCRIPT", "LOAD", script)
             fill(server, rows, opt)
         measured, number = {}, 0
         for number in account.rounds(share):
