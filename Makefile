@@ -972,7 +972,7 @@ $(foreach source,$(STORAGE_TEST_SRC),$(eval $(call storage_test_rule,$(basename 
 # One object, in which only the names of served.h are global: those of the server would collide with those
 # of the tests of the engine.
 $(OBJ)/served.o: $(SERVED_OBJECTS)
-	$(CC) $(LDFLAGS) -r -nostdlib -o $@.all $^
+	$(CC) $(if $(LTO),$(LDFLAGS) -flinker-output=nolto-rel) -r -nostdlib -o $@.all $^
 	$(OBJCOPY) --wildcard --keep-global-symbol='served_*' $@.all $@
 
 define served_test_rule
