@@ -306,10 +306,11 @@ static enum store_result overlay(struct scan *scan, struct page_file *file, uint
                                  struct segment_buffer *buffer)
 {
     uint32_t first = segment * SEGMENT_PAGES;
-    const struct redo *end = scan->journal->redo + scan->journal->redo_count;
     const struct redo *redo = first_redo(scan, file, segment);
-    for (; redo && redo < end && redo->file == file->id && redo->page < first + SEGMENT_PAGES;
-         redo++)
+    if (redo == NULL)
+        return STORE_OK;
+    const struct redo *end = scan->journal->redo + scan->journal->redo_count;
+    for (; redo < end && redo->file == file->id && redo->page < first + SEGMENT_PAGES; redo++)
         if (!lay(buffer, redo, redo->page - first, file->segment_class[segment]))
             return STORE_CORRUPT;
     return STORE_OK;
