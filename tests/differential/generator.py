@@ -92,8 +92,8 @@ class Generator(pieces.Pieces, containers.Containers, streams.Streams, talk.Talk
         if not self.planned and "EXEC" in self.names and self.chance(0.02):
             self.plan_transaction()
         words = self.planned.pop(0) if self.planned else self.single()
-        while not self.keeps_watch(words):
-            words = self.single()
+        while not self.keeps_watch(words):  # perhaps in a transaction: what may stand anywhere
+            words = self.single(self.scripted_names)
         self.planned[:0] = self.consumers_after(words)
         return words
 
