@@ -205,7 +205,10 @@ static bool read_options(struct call *call, size_t first, unsigned allowed, stru
             continue;
         if (++i == call->argc)
             return call_syntax_error(call);
-        *(option->bit == OPTION_IFEQ ? &options->expected : &options->time) = call->argv[i];
+        if (option->bit == OPTION_IFEQ)
+            options->expected = call->argv[i];
+        else
+            options->time = call->argv[i];
     }
     unsigned ttl = options->bits & OPTIONS_TTL;
     assert((ttl & (ttl - 1)) == 0); /* one at most: they exclude each other */

@@ -9,14 +9,7 @@
 #define ENTRY_BYTES 64          /* of an entry besides its fields; entries only append */
 #define NUMBER_TEXT 24
 
-/* What counts for each change of the state: it may be in pages of its own, and all those must fit
- * in the cache. */
 /* What counts for each change of the state: each may be in pages of its own, and all those must fit
- * in the cache. */
-#define SPREAD_BYTES 512
-#define NUMBER_TEXT 24
-
-/* What counts for each change of the state: it may be in pages of its own, and all those must fit
  * in the cache. */
 #define SPREAD_BYTES 512
 
