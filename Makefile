@@ -184,6 +184,10 @@ SERVER_SRC := \
 	server/exec/slowlog.c \
 	server/exec/steps.c \
 	server/exec/upload.c \
+	server/exec/invalidation.c \
+	server/exec/tracker.c \
+	server/exec/tracking.c \
+	server/exec/tracking_table.c \
 	server/exec/watch.c \
 	server/types/bulk_store.c \
 	server/types/copy_trees.c \
@@ -237,6 +241,7 @@ SERVER_SRC := \
 	server/commands/cmd_bitmap.c \
 	server/commands/cmd_blocking.c \
 	server/commands/cmd_client.c \
+	server/commands/cmd_tracking.c \
 	server/commands/cmd_command.c \
 	server/commands/cmd_config.c \
 	server/commands/cmd_connection.c \

@@ -26,6 +26,8 @@
 #include "server/script/script.h"
 #include "server/core/latency.h"
 #include "server/exec/slowlog.h"
+#include "server/exec/long_run.h"
+#include "server/exec/tracking.h"
 #include "server/exec/watch.h"
 #include "server/loop/rdma_loop.h"
 #include "server/loop/worker_loop.h"
@@ -294,13 +296,16 @@ static bool serve_store(struct server *server, struct listener *listener)
         return is_well;
     process_write_pidfile(server);
     server->watches = watch_registry_new(server->store);
+    server->tracking = tracking_new(server, long_run_in_store);
     server->keyspace_events = keyspace_events_new(server);
     server->blocked = blocked_new(server->store);
     is_well = process_raise_descriptors(server) && server->watches != NULL &&
-              server->keyspace_events != NULL && server->blocked != NULL &&
+              server->tracking != NULL && server->keyspace_events != NULL &&
+              server->blocked != NULL &&
               (atomic_load(&server->stopping) || serve(server, listener));
     blocked_free(server->blocked);
     keyspace_events_free(server->keyspace_events);
+    tracking_free(server->tracking);
     watch_registry_free(server->watches);
     log_line(&server->log, CONFIG_LOG_NOTICE, "Closing the store");
     if (store_close(server->store) != STORE_OK) {

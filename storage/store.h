@@ -661,12 +661,12 @@ enum store_cause { STORE_BY_REQUEST, STORE_BY_TAKER, STORE_BY_EXPIRY, STORE_BY_E
 struct store_change {
     enum store_change_kind kind;
     enum store_cause cause;
-    struct store_worker *worker; /* the worker that makes it */
-    uint64_t commit;             /* the same for all changes of a transaction */
-    int64_t now_ms;              /* of its request: expired items were absent for it */
-    const struct store_key *key; /* KEY; with the logical database */
-    /* KEY: the item before, even if expired, and the item after; NULL: absent. Large values come
-     * without their bytes. */
+    struct store_worker *worker;   /* the worker that makes it */
+    struct store_request *request; /* by which it is made; may be the store's own */
+    uint64_t commit;               /* the same for all changes of a transaction */
+    int64_t now_ms;                /* of its request: expired items were absent for it */
+    const struct store_key *key;   /* KEY; with the logical database */
+    /* KEY: the item before, even if expired, and after; NULL: absent. If large: without bytes. */
     const struct store_item *old, *fresh;
     uint32_t dbs; /* FLUSH: the emptied databases, a bit each; SWAP: the two */
 };

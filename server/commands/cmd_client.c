@@ -17,6 +17,7 @@
 #include "server/exec/pause.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
+#include "server/exec/tracker.h"
 #include "server/exec/watch.h"
 #include "server/core/worker.h"
 #include "server/core/call.h"
@@ -142,8 +143,12 @@ enum store_result cmd_client_no_touch(struct call *call)
 enum store_result cmd_client_help(struct call *call)
 {
     static const char *const lines[] = {
+        "CACHING (YES|NO)",
+        "    Track the keys of the next command, or do not, in the modes OPTIN and OPTOUT.",
         "GETNAME",
         "    Tell this connection's name.",
+        "GETREDIR",
+        "    Tell the number of the connection that gets this one's invalidations.",
         "ID",
         "    Tell this connection's number.",
         "INFO",
@@ -169,6 +174,11 @@ enum store_result cmd_client_help(struct call *call)
         "    Note the client library.",
         "SETNAME <name>",
         "    Name this connection.",
+        "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+        "         [OPTIN] [OPTOUT] [NOLOOP]",
+        "    Tell this connection of changes of keys that it may have in its cache.",
+        "TRACKINGINFO",
+        "    Describe this connection's tracking mode.",
         "UNBLOCK <client-id> [TIMEOUT|ERROR]",
         "    End the wait of a connection that is blocked.",
         "UNPAUSE",
@@ -198,7 +208,25 @@ static size_t command_bytes(const struct call *call)
     return bytes;
 }
 
-#define CLIENT_FLAGS_MAX 16
+#define CLIENT_FLAGS_MAX 20
+
+static char *tracking_flags(const struct tracker *tracker, char *to)
+{
+    *to++ = 't';
+    if (tracker->is_broken)
+        *to++ = 'R';
+    if ((tracker_options(tracker) & TRACKER_BCAST) != 0)
+        *to++ = 'B';
+    return to;
+}
+
+static long long redirected_to(const struct session *session)
+{
+    if (session->tracker == NULL)
+        return -1;
+    const struct tracking_target *target = session->tracker->target;
+    return target != NULL ? (long long)target->id : 0;
+}
 
 static void client_flags(const struct conn *conn, char flags[CLIENT_FLAGS_MAX])
 {
@@ -212,6 +240,8 @@ static void client_flags(const struct conn *conn, char flags[CLIENT_FLAGS_MAX])
         *to++ = 'x';
     if (conn->waiter != NULL || conn->is_paused)
         *to++ = 'b';
+    if (session->tracker != NULL)
+        to = tracking_flags(session->tracker, to);
     if (session->watch != NULL && watch_is_dirty(session->watch))
         *to++ = 'd';
     if (session->close_after_reply)
@@ -247,7 +277,7 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
         line,
         "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=%lld flags=%s db=%u sub=%u psub=%u "
         "ssub=%u multi=%d qbuf=%zu qbuf-free=%zu argv-mem=%zu multi-mem=%llu rbs=0 rbp=0 obl=0 "
-        "oll=%zu omem=%llu tot-mem=%llu events=%s cmd=%s user=default redir=-1 resp=%u "
+        "oll=%zu omem=%llu tot-mem=%llu events=%s cmd=%s user=default redir=%lld resp=%u "
         "lib-name=%s lib-ver=%s%s\n",
         (unsigned long long)session->id, conn_peer_name(conn), conn_local_name(conn), conn_fd(conn),
         or_empty(session->name),
@@ -263,8 +293,8 @@ static int describe(const struct call *call, const struct conn *conn, char **lin
         self                            ? call->command->name
         : session->last_command != NULL ? session->last_command
                                         : "NULL",
-        session->resp_version, or_empty(session->lib_name), or_empty(session->lib_ver),
-        conn_is_channel(conn) ? " transport=rdma" : "");
+        redirected_to(session), session->resp_version, or_empty(session->lib_name),
+        or_empty(session->lib_ver), conn_is_channel(conn) ? " transport=rdma" : "");
 }
 
 enum store_result cmd_client_info(struct call *call)

@@ -8,6 +8,7 @@
 
 #include "server/commands/cmd_client.h"
 #include "server/net/conn.h"
+#include "server/exec/tracking.h"
 #include "server/exec/multi.h"
 #include "server/core/server.h"
 #include "server/core/session.h"
@@ -204,6 +205,7 @@ enum store_result cmd_reset(struct call *call)
     struct session *session = call->session;
     multi_end(session);
     pubsub_leave(session->conn);
+    tracking_end(session->conn);
     session->db = 0;
     session->resp_version = 2;
     session->authenticated = !config_has_password(&call->server->config);

@@ -13,7 +13,9 @@ extern const size_t command_count;
 
 /* ---- connection and server ---- */
 command_fn cmd_auth;
+command_fn cmd_client_caching;
 command_fn cmd_client_getname;
+command_fn cmd_client_getredir;
 command_fn cmd_client_help;
 command_fn cmd_client_id;
 command_fn cmd_client_info;
@@ -25,6 +27,8 @@ command_fn cmd_client_pause;
 command_fn cmd_client_reply;
 command_fn cmd_client_setinfo;
 command_fn cmd_client_setname;
+command_fn cmd_client_tracking;
+command_fn cmd_client_trackinginfo;
 command_fn cmd_client_unblock;
 command_fn cmd_client_unpause;
 command_fn cmd_echo;

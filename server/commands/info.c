@@ -17,6 +17,7 @@
 
 #include "server/commands/memory_figures.h"
 #include "server/config/config_directive.h"
+#include "server/exec/tracking.h"
 #include "server/exec/blocked.h"
 #include "server/exec/pause.h"
 #include "server/pubsub/keyspace_events.h"
@@ -130,7 +131,8 @@ static void write_clients(FILE *to, struct server *server)
     fprintf(to, "client_recent_max_input_buffer:0\r\nclient_recent_max_output_buffer:0\r\n");
     fprintf(to, "blocked_clients:%llu\r\n",
             U(blocked_clients(server->blocked)) + LOAD(server->paused_clients));
-    fprintf(to, "tracking_clients:0\r\nclients_in_timeout_table:0\r\n");
+    fprintf(to, "tracking_clients:%llu\r\n", U(tracking_clients(server->tracking)));
+    fprintf(to, "clients_in_timeout_table:0\r\n");
     fprintf(to, "total_blocking_keys:%llu\r\n", U(blocked_keys(server->blocked)));
     fprintf(to, "total_blocking_keys_on_nokey:0\r\n");
 }
@@ -361,7 +363,9 @@ static void write_stats(FILE *to, struct server *server)
     fprintf(to, "active_defrag_hits:0\r\nactive_defrag_misses:0\r\n");
     fprintf(to, "active_defrag_key_hits:0\r\nactive_defrag_key_misses:0\r\n");
     fprintf(to, "total_active_defrag_time:0\r\ncurrent_active_defrag_time:0\r\n");
-    fprintf(to, "tracking_total_keys:0\r\ntracking_total_items:0\r\ntracking_total_prefixes:0\r\n");
+    fprintf(to, "tracking_total_keys:%llu\r\n", U(tracking_keys(server->tracking)));
+    fprintf(to, "tracking_total_items:%llu\r\n", U(tracking_items(server->tracking)));
+    fprintf(to, "tracking_total_prefixes:%llu\r\n", U(tracking_prefixes(server->tracking)));
     fprintf(to, "unexpected_error_replies:0\r\n");
     fprintf(to, "total_error_replies:%llu\r\n", SUM(server, error_replies));
     fprintf(to, "dump_payload_sanitizations:0\r\n");

@@ -75,6 +75,7 @@ enum config_id {
     CONFIG_SLOWLOG_LOG_SLOWER_THAN, /* microseconds; -1: logs nothing */
     CONFIG_SLOWLOG_MAX_LEN,
     CONFIG_LATENCY_MONITOR_THRESHOLD, /* milliseconds; 0: notes nothing */
+    CONFIG_TRACKING_TABLE_MAX_KEYS,   /* 0: no limit */
     CONFIG_LATENCY_TRACKING,
     CONFIG_LATENCY_TRACKING_INFO_PERCENTILES, /* text: numbers */
     CONFIG_RDMA,                              /* number: enum config_rdma */

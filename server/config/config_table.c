@@ -60,7 +60,6 @@
 #define MEMORY_USE UNUSED("the engine manages its memory itself")
 #define IN_BACKGROUND UNUSED("space is always freed in the background")
 #define PROCESS UNUSED("the server leaves this to the system")
-#define MONITORING UNUSED("this is not recorded yet")
 #define THREADS UNUSED("'workers' sets the number of threads")
 #define EVICTION UNUSED("keys are evicted in the background, as many as needed")
 
@@ -284,6 +283,7 @@ const struct directive directive_table[] = {
     [CONFIG_SLOWLOG_LOG_SLOWER_THAN] = INT("slowlog-log-slower-than", -1, INT64_MAX, "10000"),
     [CONFIG_SLOWLOG_MAX_LEN] = INT("slowlog-max-len", 0, INT64_MAX, "128"),
     [CONFIG_LATENCY_MONITOR_THRESHOLD] = INT("latency-monitor-threshold", 0, INT64_MAX, "0"),
+    [CONFIG_TRACKING_TABLE_MAX_KEYS] = INT("tracking-table-max-keys", 0, INT64_MAX, "1000000"),
     [CONFIG_LATENCY_TRACKING] = BOOL("latency-tracking", "yes"),
     [CONFIG_LATENCY_TRACKING_INFO_PERCENTILES] = WORDS("latency-tracking-info-percentiles", 0, 64,
                                                        "50 99 99.9", .read_word = read_percentile),
@@ -422,9 +422,6 @@ const struct directive directive_table[] = {
     INT("active-defrag-max-scan-fields", 1, INT64_MAX, "1000", MEMORY_USE),
     BOOL("jemalloc-bg-thread", "yes", MEMORY_USE),
     BOOL("disable-thp", "yes", FIXED, PROCESS),
-
-    /* ---- figures ---- */
-    INT("tracking-table-max-keys", 0, INT64_MAX, "1000000", MONITORING),
 
     /* ---- process ---- */
     INT("io-threads", 1, 128, "1", FIXED, THREADS),

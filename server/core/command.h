@@ -167,6 +167,7 @@ enum command_role {
     ROLE_PUBLISH,      /* has an effect beyond its reply */
     ROLE_TOUCH,        /* its look-ups count as accesses even under CLIENT NO-TOUCH */
     ROLE_COPY,         /* CMD_OTHER_DB: its option DB names the second key's database */
+    ROLE_CLIENT,       /* its subcommands do not use up CLIENT CACHING */
     ROLE_CLIENT_REPLY, /* answered even if its reply was to be skipped */
     ROLE_EVALSHA,      /* runs a cached script, named by its digest */
     ROLE_GEORADIUS,    /* CMD_STORE_OPTION: STOREDIST is followed by a key, too */

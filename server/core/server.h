@@ -25,6 +25,8 @@ struct rdma_devices;
 struct scripts;
 struct slowlog;
 struct worker;
+struct tracking;
+struct tracking;
 struct watch_registry;
 
 /* The last values shown by INFO. */
@@ -52,6 +54,7 @@ struct server {
     struct worker **workers;
     uint32_t worker_count;
     struct watch_registry *watches;           /* observes `store` */
+    struct tracking *tracking;                /* likewise */
     char run_id[41];                          /* 40 hex digits, new at each start */
     char executable[4096], config_file[4096]; /* absolute; config_file empty if none */
     int64_t start_ms;                         /* Unix time */

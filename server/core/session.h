@@ -14,6 +14,8 @@
 struct conn;
 struct nested_calls;
 struct subscription;
+struct tracker;
+struct tracking_target;
 struct watch;
 
 /*
@@ -65,6 +67,10 @@ struct session {
     struct watch *watch;                  /* WATCH; NULL: nothing */
     uint64_t queued_bytes, watched_bytes; /* of memory, of both: see multi_note_memory */
     uint64_t queued_block_bytes; /* of queued_bytes: in the connection's own input blocks */
+    struct tracker *tracker;     /* CLIENT TRACKING; NULL: off */
+    struct tracking_target *tracking_target;     /* others may redirect to it; NULL: none has */
+    uint64_t tracking_bytes, invalidation_bytes; /* of memory: of the mode, of what is to be sent */
+    bool caching; /* CLIENT CACHING: for the next command, which may be a transaction */
     enum session_reply_mode reply_mode;
     struct pubsub_session pubsub;
     char *name;     /* CLIENT SETNAME, from malloc; NULL: none */

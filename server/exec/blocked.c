@@ -599,6 +599,7 @@ void blocked_look(struct request *request)
             request->timed_from = commandstats_clock();
     }
     waiter->looks = true;
+    request->conn->stands_by = false;
 }
 
 void blocked_leave(struct request *request, enum store_result result)
@@ -677,6 +678,7 @@ static void drop(struct waiter *waiter)
     if (waiter->is_counted)
         atomic_fetch_sub(&blocked->client_count, 1);
     request->waiter = request->conn->waiter = NULL;
+    request->conn->stands_by = false;
     free(waiter->kept);
     free(waiter);
 }
@@ -732,6 +734,7 @@ static void stand_by(struct waiter *waiter)
     struct conn *conn = waiter->request->conn;
     assert(conn->waiter == NULL || conn->waiter == waiter);
     waiter->looks = false;
+    conn->stands_by = true;
     conn->waiter = waiter;
     conn_mark_ready(conn); /* the client may have disconnected meanwhile */
     if (!waiter->is_counted)

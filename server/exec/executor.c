@@ -37,6 +37,7 @@
 #include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
 #include "server/exec/slowlog.h"
+#include "server/exec/tracking.h"
 #include "server/net/conn_output.h"
 
 /* ---- checks before the run ---- */
@@ -400,6 +401,7 @@ static void stamp_request(struct request *request, const struct command *command
     call->now_ms = worker_now(call->worker);
     call->random_seed = worker_random(call->worker);
     request->began_ns = slowlog_clock(call->server);
+    request->caches_first = call->session->caching;
     call->session->last_command = command->name;
     call->session->command_count++;
 }
@@ -420,12 +422,16 @@ enum store_result executor_start(struct request *request)
     const struct command *command = find_command(request);
     if (command == NULL || !check_command(request, command)) {
         multi_refused(request);
+        if (request->call.session->caching)
+            tracking_forget_caching(request);
         return STORE_OK;
     }
     if (request->call.session->multi != NULL && multi_takes(request, command))
         return STORE_OK;
     stamp_request(request, command);
     enum store_result result = measure_run(request, command);
+    if (request->call.session->caching)
+        tracking_forget_caching(request);
     if (result == STORE_WAIT)
         note_running(request);
     else

@@ -10,6 +10,7 @@
 #include "server/exec/request_reply.h"
 #include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
+#include "server/exec/tracking.h"
 #include "server/net/conn_output.h"
 
 /* TURN_NSEC: time slice of a run. FIRST_NSEC: of the first run, whose work is then discarded. */
@@ -124,7 +125,8 @@ static enum store_result begin(struct request *request)
         return reply_stream_suspend(request);
     if (call->nested_calls != NULL)
         nested_calls_begin(call);
-    return STORE_OK;
+    request->caches = request->caches_first;
+    return tracking_note_read(call) ? STORE_OK : STORE_NO_MEMORY;
 }
 
 /* Its writes so far are discarded if nobody will receive the reply. */

@@ -26,6 +26,7 @@
 #include "server/exec/runner_reply.h"
 #include "server/core/session.h"
 #include "server/exec/slowlog.h"
+#include "server/exec/tracking.h"
 #include "server/exec/upload.h"
 #include "server/exec/watch.h"
 #include "server/core/call.h"
@@ -655,6 +656,8 @@ enum store_result nested_run(struct nested *nested, struct resp_writer *reply)
     call->txn = call->outer->txn;
     nested->is_deferred = false;
     nested->has_run = true;
+    if (!tracking_note_read(call))
+        return STORE_NO_MEMORY;
     enum store_result result = run_or_repeat(nested);
     if (result != STORE_OK)
         return result;

@@ -83,6 +83,8 @@ struct request {
     bool is_long;     /* its next run gets a fiber */
     bool is_on_fiber; /* at this moment */
 
+    bool caches_first, caches; /* CLIENT CACHING: at the start, and for the commands to come */
+
     bool wants_all; /* it needs undeclared keys: see nested_declare */
 };
 

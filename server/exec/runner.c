@@ -36,6 +36,7 @@
 #include "server/exec/request.h"
 #include "server/exec/batch.h"
 #include "server/exec/runner_reply.h"
+#include "server/exec/tracker.h"
 #include "server/exec/upload.h"
 #include "server/core/call.h"
 #include "server/net/conn_output.h"
@@ -233,6 +234,7 @@ static struct request *dequeue(struct conn *conn)
     struct request *request = STAILQ_FIRST(&conn->requests);
     STAILQ_REMOVE_HEAD(&conn->requests, of_conn);
     conn->request_count--;
+    conn->answered++;
     conn->request_bytes -= request->bytes;
     return request;
 }
@@ -391,6 +393,8 @@ static bool may_stay(const struct request *request, bool is_first)
 uint32_t runner_take(struct conn *conn, struct input_buffer *block, const struct ahead *ahead,
                      uint32_t more)
 {
+    if (conn->session.tracker != NULL)
+        tracker_turn(conn->session.tracker);
     struct request *request = request_new(conn);
     if (request == NULL) {
         conn_kill(conn);

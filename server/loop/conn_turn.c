@@ -35,6 +35,7 @@
 #include "server/exec/pause.h"
 #include "server/exec/reply_stream.h"
 #include "server/exec/runner.h"
+#include "server/exec/tracking.h"
 #include "server/net/spool.h"
 #include "server/net/transport.h"
 #include "server/exec/upload.h"
@@ -121,6 +122,7 @@ static void close_conn(struct conn *conn)
     conn->transport = NULL;
     LIST_REMOVE(conn, of_worker);
     pubsub_leave(conn);
+    tracking_leave(conn);
     pause_leave(conn);
     forget_client(conn->worker);
     if (conn->waiter != NULL)
@@ -611,6 +613,8 @@ static void end_turn(struct conn *conn)
             read_input(conn);
             has_gone_back = true;
         }
+        if (conn->session.tracker != NULL)
+            tracker_turn(conn->session.tracker);
         conn_output_flush(conn);
         if (conn->kill || (!can_go_on(conn) && !runner_can_advance(conn) &&
                            (has_gone_back || !can_go_back(conn))))
@@ -687,6 +691,8 @@ void conn_tick(struct conn *conn)
     if (conn->spool != NULL && !conn->kill)
         spool_tick(conn->spool, idle_ms);
     look_after_waiter(conn);
+    if (conn->session.invalidation_bytes > 0)
+        conn_mark_ready(conn); /* its memory is counted, and its output limit is checked */
 }
 
 bool conn_settled(const struct conn *conn)

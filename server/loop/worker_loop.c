@@ -40,6 +40,7 @@
 #include "server/script/script_busy.h"
 #include "server/script/script_state.h"
 #include "server/net/transport.h"
+#include "server/exec/tracking.h"
 #include "server/exec/watch.h"
 #include "server/commands/commands.h"
 #include "server/commands/info.h"
@@ -96,6 +97,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     LIST_FOREACH (conn, &worker->conns, of_worker)
         conn_tick(conn);
     watch_registry_rest(worker->server->watches);
+    tracking_rest(worker);
     blocked_rest(worker->server->blocked);
     info_sample_rates(worker->server);
     latency_note_store(worker->server);

@@ -143,6 +143,7 @@ uint64_t conn_total_memory(const struct conn *conn)
     uint64_t total = sizeof *conn + conn_output_memory(conn) + conn->session.queued_bytes -
                      conn->session.queued_block_bytes + conn->request_bytes + conn->block_bytes +
                      conn->session.watched_bytes + conn->session.pubsub.bytes +
+                     conn->session.tracking_bytes + conn->session.invalidation_bytes +
                      conn->session.text_bytes;
     if (conn->spool != NULL)
         total += spool_memory(conn->spool);

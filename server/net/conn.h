@@ -55,6 +55,7 @@ struct conn {
     /* the runner's queue: commands not yet answered, in order */
     STAILQ_HEAD(requests, request) requests;
     uint32_t request_count;
+    uint64_t answered;            /* of the queue's commands, ever */
     struct request *first_parked; /* the first of them that has not started */
     uint32_t running;             /* of them: started and not finished */
     uint32_t running_writes;      /* of these: all but reads */
@@ -69,6 +70,7 @@ struct conn {
     uint64_t counted_leaving;     /* counted_bytes, of one that is killed or closed */
 
     struct waiter *waiter; /* the running command is blocked: see blocked.h; or NULL */
+    bool stands_by;        /* then: it waits, and will run again unless its time is over */
 
     /* output */
     STAILQ_HEAD(segments, segment) output;

@@ -245,30 +245,10 @@ static void add_push(struct conn *conn, const struct resp_slice *head, int head_
 {
     for (int i = 0; i < head_count; i++)
         add_bytes(conn, head[i].data, head[i].len, SHORT_SEGMENT_MIN, PUSHES);
-    if (publication->len < SHARED_MIN)
+    if (publication != NULL && publication->len < SHARED_MIN)
         add_bytes(conn, publication->bytes, publication->len, SHORT_SEGMENT_MIN, PUSHES);
-    else
+    else if (publication != NULL)
         add_shared(conn, publication);
-}
-
-void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
-                      struct publication *publication)
-{
-    assert(conn->worker->output.len == 0);
-    if (conn->kill || conn->transport == NULL || conn_withholds(conn, publication->shown))
-        return;
-    if (publication->shown > conn->shown)
-        conn->shown = publication->shown;
-    if (conn->has_corked)
-        send_corked(conn);
-    conn->worker->pushed_bytes += publication->len;
-    bool is_held = conn->is_streaming || conn->worker->apart == conn;
-    if (is_held)
-        exchange_queues(conn);
-    add_push(conn, head, head_count, publication);
-    if (is_held)
-        exchange_queues(conn);
-    conn_mark_ready(conn);
 }
 
 static void on_reader_ready(void *conn)
@@ -347,6 +327,27 @@ static void settle(struct conn *conn)
     else
         conn_output_settle(conn, worker->output.len);
     empty_output(worker);
+}
+
+void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
+                      struct publication *publication)
+{
+    uint64_t shown = publication != NULL ? publication->shown : 0;
+    assert(conn->worker->output.len == 0);
+    if (conn->kill || conn->transport == NULL || conn_withholds(conn, shown))
+        return;
+    conn->shown = shown > conn->shown ? shown : conn->shown;
+    if (conn->has_corked)
+        send_corked(conn);
+    bool is_held = conn->is_streaming || conn->worker->apart == conn;
+    uint64_t before = conn->output_bytes;
+    if (is_held)
+        exchange_queues(conn);
+    add_push(conn, head, head_count, publication);
+    if (is_held)
+        exchange_queues(conn);
+    conn->worker->pushed_bytes += conn->output_bytes - before;
+    conn_mark_ready(conn);
 }
 
 void conn_output_take(struct conn *conn, struct resp_writer *writer, uint32_t count)
@@ -728,11 +729,10 @@ static void check_turn(struct conn *conn)
 
 static void check_limit(struct conn *conn)
 {
-    struct worker *worker = conn->worker;
     struct config_output_limit limit = output_limit(conn);
-    uint64_t bytes = conn->output_bytes;
+    uint64_t bytes = conn->output_bytes + conn->session.invalidation_bytes;
     bool is_over_soft = limit.soft_bytes != 0 && bytes > limit.soft_bytes;
-    int64_t now_ms = worker_now(worker);
+    int64_t now_ms = worker_now(conn->worker);
     if (!is_over_soft)
         conn->soft_limit_since_ms = 0;
     else if (conn->soft_limit_since_ms == 0)
@@ -786,7 +786,7 @@ void conn_output_flush(struct conn *conn)
             conn_output_release(conn);
         send_queue(conn);
     }
-    if (!STAILQ_EMPTY(&conn->output) || conn->is_streaming)
+    if (!STAILQ_EMPTY(&conn->output) || conn->is_streaming || conn->session.invalidation_bytes > 0)
         check_limit(conn);
     else
         conn->soft_limit_since_ms = 0;

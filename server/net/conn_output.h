@@ -30,7 +30,8 @@ void conn_output_piece(struct conn *conn, const char *data, size_t len);
 void conn_output_reader(struct conn *conn, struct store_reader *reader, uint64_t length);
 
 /* Appends a push: `head` is copied, the publication's bytes are shared if they are long. Only
- * between turns, nested ones included; the connection gets a turn in this round. */
+ * between turns, nested ones included; the connection gets a turn in this round. Without a
+ * publication (NULL) also in its turn, between two replies that were settled. */
 void conn_output_push(struct conn *conn, const struct resp_slice *head, int head_count,
                       struct publication *publication);
 

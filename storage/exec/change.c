@@ -89,6 +89,7 @@ void change_report_key(const struct store_txn *txn, const struct store_key *key,
     struct store_change change = {.kind = STORE_CHANGE_KEY,
                                   .cause = txn->cause,
                                   .worker = txn->worker,
+                                  .request = txn->request,
                                   .commit = commit,
                                   .now_ms = txn->request->now_ms,
                                   .key = key,
@@ -100,8 +101,11 @@ void change_report_key(const struct store_txn *txn, const struct store_key *key,
 void change_report_databases(const struct store_txn *txn, uint64_t commit)
 {
     const struct arrangement *arrangement = &txn->arrangement;
-    struct store_change change = {
-        .kind = STORE_CHANGE_SWAP, .cause = txn->cause, .worker = txn->worker, .commit = commit};
+    struct store_change change = {.kind = STORE_CHANGE_SWAP,
+                                  .cause = txn->cause,
+                                  .worker = txn->worker,
+                                  .request = txn->request,
+                                  .commit = commit};
     uint32_t now[STORE_DB_COUNT], flushed = 0;
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
         now[db] = db;

@@ -36,7 +36,7 @@ if command -v codespell >/dev/null; then
     for file in "${present[@]}"; do
         case $file in */package-lock.json | *.png | *.gz | *.xz) ;; *) words+=("$file") ;; esac
     done
-    codespell --quiet-level 3 --ignore-words-list "get's,oll,smove,exat,ake,iif,hel,fo,te,ba,nd,infinit" \
+    codespell --quiet-level 3 --ignore-words-list "get's,oll,smove,exat,ake,iif,hel,fo,te,ba,nd,infinit,optin" \
         "${words[@]}" || failed=1
 fi
 if command -v shellcheck >/dev/null && [ ${#scripts[@]} -gt 0 ]; then

@@ -1,0 +1,506 @@
+"""Client-side caching: which client is told of which change, in which form, and when."""
+
+import random
+import threading
+import time
+
+import pytest
+
+import harness
+from harness import bulk, encode, eventually
+
+pytestmark = pytest.mark.shared
+
+OK = b"+OK\r\n"
+
+
+def array(*names):
+    return b"*%d\r\n" % len(names) + b"".join(bulk(name) for name in names)
+
+
+def invalid(*names):
+    """The push about these keys; without any: about all."""
+    return b">2\r\n" + bulk("invalidate") + (array(*names) if names else b"_\r\n")
+
+
+def message(*names):
+    """The same for a subscriber in RESP2."""
+    return (b"*3\r\n" + bulk("message") + bulk("__redis__:invalidate") +
+            (array(*names) if names else b"$-1\r\n"))
+
+
+def client_id(raw):
+    return int(raw.call("CLIENT", "ID")[1:-2])
+
+
+@pytest.fixture
+def connect(server):
+    made = []
+
+    def make(*tracking, resp=3):
+        raw = server.raw()
+        made.append(raw)
+        if resp == 3:
+            raw.call("HELLO", 3)
+        if tracking:
+            assert raw.call("CLIENT", "TRACKING", *tracking) == OK
+        return raw
+
+    yield make
+    for raw in made:
+        raw.close()
+
+
+def quiet(*raws):
+    """Nothing comes but the reply. A second round trip, for what other workers pass on."""
+    for _ in range(2):
+        for raw in raws:
+            assert raw.call("PING") == b"+PONG\r\n"
+        time.sleep(0.02)
+
+
+# ---- keys that were read ----
+
+def test_a_key_that_was_read(connect):
+    reader, writer = connect("ON"), connect()
+    reader.call("GET", "a")
+    writer.call("SET", "b", "1")
+    quiet(reader)
+    writer.call("SET", "a", "1")
+    assert reader.reply() == invalid("a")
+    writer.call("SET", "a", "2")
+    quiet(reader)
+    assert reader.call("GET", "a") == bulk("2")
+    writer.call("DEL", "a")
+    assert reader.reply() == invalid("a")
+
+
+def test_all_clients_that_have_read_it(connect):
+    readers, writer = [connect("ON") for _ in range(20)], connect()
+    for reader in readers:
+        reader.call("MGET", "a", "b")
+    readers.pop().close()
+    writer.call("MSET", "a", "1", "b", "2")
+    for reader in readers:
+        assert {reader.reply(), reader.reply()} == {invalid("a"), invalid("b")}
+    quiet(*readers)
+
+
+@pytest.mark.parametrize("read", [
+    "GET k", "MGET other k", "STRLEN k", "GETRANGE k 0 1", "EXISTS other k", "TYPE k", "TTL k", "DUMP k",
+    "SUBSTR k 0 1", "OBJECT ENCODING k", "PFCOUNT k", "SORT_RO k", "LRANGE k 0 -1", "HGETALL k", "XRANGE k - +",
+    "SINTER other k", "ZRANGE k 0 -1", "XREAD COUNT 1 STREAMS k 0", "LCS other k", "GEOPOS k a", "TOUCH k"])
+def test_commands_that_read(connect, read):
+    reader, writer = connect("ON"), connect()
+    reader.call(*read.split())
+    writer.call("SET", "k", "1")
+    assert reader.reply() == invalid("k")
+
+
+@pytest.mark.parametrize("other", ["SET k 1", "GETSET k 1", "GETEX k PERSIST", "KEYS *", "RANDOMKEY", "SCAN 0", "PING"])
+def test_commands_that_do_not(connect, other):
+    reader, writer = connect("ON"), connect()
+    writer.call("SET", "k", "0")
+    reader.call(*other.split())
+    writer.call("SET", "k", "1")
+    quiet(reader)
+
+
+@pytest.mark.parametrize("change, names", [
+    ("SET k 1", "k"), ("SET k 0 KEEPTTL", "k"), ("EXPIRE k 100", "k"), ("DEL k", "k"), ("UNLINK k", "k"), ("APPEND k x", "k"),
+    ("RENAME k l", "k"), ("RENAME m k", "k"), ("COPY m k REPLACE", "k"), ("MOVE k 1", "k"),
+    ("SETRANGE k 3 x", "k"), ("GETDEL k", "k"), ("GETEX k EX 100", "k"), ("INCR k", "k"),
+    ("SORT list STORE k", "k"), ("BITOP NOT k m", "k"), ("EVAL redis.call('SET','k',2) 0", "k")])
+def test_commands_that_change(connect, change, names):
+    reader, writer = connect("ON"), connect()
+    writer.call("MSET", "k", "0", "m", "2")
+    writer.call("RPUSH", "list", "1")
+    reader.call("GET", "k")
+    words = change.split() if not change.startswith("EVAL") else ["EVAL", "redis.call('SET','k',2)", "0"]
+    assert not writer.call(*words).startswith(b"-")
+    assert reader.reply() == invalid(names)
+
+
+def test_the_database_does_not_count(connect):
+    reader, writer = connect("ON"), connect()
+    reader.call("GET", "k")
+    writer.call("SELECT", 3)
+    writer.call("SET", "k", "1")
+    assert reader.reply() == invalid("k")
+
+
+def test_an_expired_key(connect):
+    reader, writer = connect("ON"), connect()
+    writer.call("SET", "k", "1", "PX", "50")
+    assert reader.call("GET", "k") == bulk("1")
+    assert reader.reply() == invalid("k")
+    assert reader.call("GET", "k") == b"_\r\n"
+
+
+@pytest.mark.parametrize("flush", ["FLUSHALL", "FLUSHDB", "FLUSHALL ASYNC"])
+def test_a_flush(connect, flush):
+    reader, all_keys, writer = connect("ON"), connect("ON", "BCAST"), connect()
+    writer.call("MSET", "a", "1", "b", "2")
+    assert all_keys.reply() == invalid("a", "b")
+    reader.call("MGET", "a", "b")
+    writer.call(*flush.split())
+    assert reader.reply() == all_keys.reply() == invalid()
+    writer.call("SET", "a", "1")
+    quiet(reader)
+
+
+@pytest.mark.vellum
+def test_a_swap(connect):
+    reader, writer = connect("ON"), connect()
+    reader.call("GET", "a")
+    writer.call("SWAPDB", 0, 1)
+    assert reader.reply() == invalid()
+
+
+def test_keys_of_scripts_and_transactions(connect):
+    reader, writer = connect("ON"), connect()
+    writer.call("MSET", "a", "1", "b", "2", "c", "3")
+    for words in (("EVAL", "return redis.call('GET', KEYS[1])", 1, "a"),
+                  ("EVAL_RO", "return redis.call('GET', KEYS[1])", 1, "a")):
+        assert reader.call(*words) == bulk("1")
+        writer.call("SET", "a", "1")
+        assert reader.reply() == invalid("a")
+    reader.call("MULTI")
+    reader.call("GET", "b")
+    reader.call("GET", "c")
+    assert reader.call("EXEC") == b"*2\r\n" + bulk("2") + bulk("3")
+    writer.call("MSET", "b", "4", "c", "5")
+    assert {reader.reply(), reader.reply()} == {invalid("b"), invalid("c")}
+
+
+# ---- own changes, and order ----
+
+def test_own_changes_come_after_the_reply(connect):
+    client = connect("ON")
+    client.call("MGET", "a", "b")
+    client.send(encode("SET", "a", "1") + encode("GET", "c") + encode("DEL", "a", "b") + encode("PING"))
+    replies = [client.reply() for _ in range(5)]
+    assert replies == [OK, invalid("a"), b"_\r\n", b":1\r\n", b"+PONG\r\n"]
+
+
+def test_own_changes_of_a_transaction_come_after_exec(connect):
+    client = connect("ON")
+    client.call("MGET", "a", "b")
+    client.send(b"".join(encode(*c) for c in [("MULTI",), ("SET", "a", "1"), ("SET", "b", "1"), ("EXEC",)]))
+    assert [client.reply() for _ in range(4)] == [OK, b"+QUEUED\r\n", b"+QUEUED\r\n", b"*2\r\n+OK\r\n+OK\r\n"]
+    assert {client.reply(), client.reply()} == {invalid("a"), invalid("b")}
+
+
+def test_noloop(connect):
+    client, writer = connect("ON", "NOLOOP"), connect()
+    client.call("MGET", "a", "b", "c")
+    client.call("MULTI")
+    client.call("SET", "b", "1")
+    client.call("EXEC")
+    client.call("SET", "a", "1")
+    quiet(client)
+    writer.call("SET", "c", "1")
+    assert client.reply() == invalid("c")
+
+
+def test_a_change_is_told_before_the_next_reply(connect):
+    reader, writer = connect("ON"), connect()
+    for i in range(300):
+        reader.call("GET", "a")
+        writer.call("SET", "a", str(i))
+        assert reader.call("GET", "b") == invalid("a")
+        assert reader.reply() == b"_\r\n"
+
+
+def test_a_blocked_client_is_told(connect):
+    client, writer = connect("ON"), connect()
+    client.call("GET", "a")
+    client.send(encode("BLPOP", "list", 0) + encode("GET", "a"))
+    eventually(lambda: b" flags=tb" in writer.call("CLIENT", "LIST") or b" flags=bt" in writer.call("CLIENT", "LIST"))
+    writer.call("SET", "a", "1")
+    assert client.reply() == invalid("a")
+    writer.call("RPUSH", "list", "x")
+    assert client.reply() == array("list", "x")
+    assert client.reply() == bulk("1")
+
+
+def test_silenced_replies(connect):
+    client, writer = connect("ON"), connect()
+    client.call("GET", "a")
+    client.send(encode("CLIENT", "REPLY", "OFF"))
+    time.sleep(0.1)
+    writer.call("SET", "a", "1")
+    assert client.reply() == invalid("a")
+
+
+# ---- OPTIN, OPTOUT ----
+
+def test_optin(connect):
+    client, writer = connect("ON", "OPTIN"), connect()
+    client.call("GET", "a")
+    assert client.call("CLIENT", "CACHING", "YES") == OK
+    client.call("CLIENT", "ID")
+    client.call("GET", "b")
+    client.call("GET", "c")
+    writer.call("MSET", "a", "1", "c", "1")
+    quiet(client)
+    writer.call("SET", "b", "1")
+    assert client.reply() == invalid("b")
+
+
+def test_optout(connect):
+    client, writer = connect("ON", "OPTOUT"), connect()
+    client.call("GET", "a")
+    assert client.call("CLIENT", "CACHING", "NO") == OK
+    client.call("GET", "b")
+    client.call("GET", "c")
+    writer.call("SET", "b", "1")
+    quiet(client)
+    writer.call("SET", "a", "1")
+    assert client.reply() == invalid("a")
+    writer.call("SET", "c", "1")
+    assert client.reply() == invalid("c")
+
+
+def test_caching_counts_for_a_transaction(connect):
+    client, writer = connect("ON", "OPTIN"), connect()
+    client.send(b"".join(encode(*c) for c in [
+        ("CLIENT", "CACHING", "YES"), ("MULTI",), ("GET", "a"), ("GET", "b"), ("EXEC",), ("GET", "c"),
+        ("MULTI",), ("GET", "d"), ("CLIENT", "CACHING", "YES"), ("GET", "e"), ("EXEC",), ("GET", "f")]))
+    for _ in range(12):
+        client.reply()
+    for key, is_told in zip("abcdef", (True, True, False, False, True, False)):
+        writer.call("SET", key, "1")
+        if is_told:
+            assert client.reply() == invalid(key)
+    quiet(client)
+
+
+def test_pipelined_reads_with_and_without_caching(connect):
+    client, writer = connect("ON", "OPTIN"), connect()
+    keys = [f"k{i}" for i in range(40)]
+    client.send(b"".join((encode("CLIENT", "CACHING", "YES") if i % 2 else b"") + encode("GET", key)
+                         for i, key in enumerate(keys)))
+    for _ in range(60):
+        client.reply()
+    writer.call("MSET", *[word for key in keys for word in (key, "1")])
+    assert {client.reply() for _ in range(20)} == {invalid(key) for key in keys[1::2]}
+    quiet(client)
+
+
+# ---- broadcasting ----
+
+def test_broadcast_by_prefix(connect):
+    client, writer = connect("ON", "BCAST", "PREFIX", "a:", "PREFIX", "b:"), connect()
+    assert client.call("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "c:") == OK
+    writer.call("SET", "x", "1")
+    quiet(client)
+    writer.call("MSET", "a:1", "1", "b:1", "1", "a:2", "1", "d:", "1")
+    assert {client.reply(), client.reply()} == {invalid("a:1", "a:2"), invalid("b:1")}
+    writer.call("SET", "c:", "1")
+    assert client.reply() == invalid("c:")
+    writer.call("DEL", "c:")
+    assert client.reply() == invalid("c:")
+
+
+def test_broadcast_without_own_changes(connect):
+    client, other = connect("ON", "BCAST", "NOLOOP"), connect("ON", "BCAST")
+    client.call("SET", "a", "1")
+    quiet(client)
+    assert other.reply() == invalid("a")
+    assert other.call("SET", "b", "1") == OK
+    assert other.reply() == invalid("b")
+    assert client.reply() == invalid("b")
+
+
+def test_broadcast_tells_a_key_once_for_a_command(connect):
+    client, writer = connect("ON", "BCAST"), connect()
+    writer.call("EVAL", "for i = 1, 100 do redis.call('SET', 'k', i) end", 1, "k")
+    assert client.reply() == invalid("k")
+    quiet(client)
+
+
+# ---- redirection ----
+
+@pytest.mark.parametrize("resp", [2, 3])
+def test_redirection_to_a_subscriber(connect, resp):
+    target, writer = connect(resp=2), connect()
+    target.call("SUBSCRIBE", "__redis__:invalidate")
+    assert target.call("PING") == b"*2\r\n" + bulk("pong") + bulk("")
+    listing = writer.call("CLIENT", "LIST", "TYPE", "PUBSUB").decode()
+    number = int(listing.split("id=")[1].split()[0])
+    client = connect("ON", "REDIRECT", number, resp=resp)
+    assert client.call("CLIENT", "GETREDIR") == b":%d\r\n" % number
+    client.call("MGET", "a", "b")
+    writer.call("SET", "a", "1")
+    assert target.reply() == message("a")
+    writer.call("SET", "b", "1")
+    assert target.reply() == message("b")
+    quiet(client)
+    if resp == 2:
+        writer.call("FLUSHALL")
+        assert target.reply() == message()
+
+
+def test_redirection_to_a_resp3_client(connect):
+    target, writer = connect(), connect()
+    client = connect("ON", "REDIRECT", client_id(target), resp=2)
+    client.call("GET", "a")
+    writer.call("SET", "a", "1")
+    assert target.reply() == invalid("a")
+
+
+def test_no_subscriber_no_message(connect):
+    target, writer = connect(resp=2), connect()
+    client = connect("ON", "REDIRECT", client_id(target), resp=2)
+    direct = connect("ON", resp=2)
+    client.call("GET", "a")
+    direct.call("GET", "a")
+    writer.call("SET", "a", "1")
+    quiet(client, target, direct)
+
+
+def test_a_target_that_is_gone(connect):
+    target, writer = connect(), connect()
+    number = client_id(target)
+    client = connect("ON", "REDIRECT", number)
+    client.call("GET", "a")
+    target.close()
+    eventually(lambda: b"id=%d " % number not in writer.call("CLIENT", "LIST"))
+    writer.call("SET", "a", "1")
+    assert client.reply() == b">2\r\n" + bulk("tracking-redir-broken") + b":%d\r\n" % number
+    assert b"broken_redirect" in client.call("CLIENT", "TRACKINGINFO")
+    assert b" flags=tR " in client.call("CLIENT", "INFO")
+    assert b"redir=%d " % number in client.call("CLIENT", "INFO")
+    assert client.call("CLIENT", "TRACKING", "ON") == OK
+    assert b" flags=t " in client.call("CLIENT", "INFO")
+
+
+# ---- the commands ----
+
+@pytest.mark.parametrize("before, words, error", [
+    ((), ("MAYBE",), "syntax error"),
+    ((), ("ON", "LOUD"), "syntax error"),
+    ((), ("ON", "REDIRECT"), "syntax error"),
+    ((), ("ON", "PREFIX"), "syntax error"),
+    ((), ("ON", "REDIRECT", "x"), "value is not an integer or out of range"),
+    ((), ("ON", "REDIRECT", "1000000"), "The client ID you want redirect to does not exist"),
+    ((), ("OFF", "REDIRECT", "1000000"), "The client ID you want redirect to does not exist"),
+    ((), ("ON", "PREFIX", "a"), "PREFIX option requires BCAST mode to be enabled"),
+    ((), ("ON", "BCAST", "OPTIN"), "OPTIN and OPTOUT are not compatible with BCAST"),
+    ((), ("ON", "OPTOUT", "OPTIN"), "You can't specify both OPTIN mode and OPTOUT mode"),
+    ((), ("ON", "BCAST", "PREFIX", "ab", "PREFIX", "a"),
+     "Prefix 'ab' overlaps with another provided prefix 'a'. Prefixes for a single client must not overlap."),
+    (("ON", "BCAST", "PREFIX", "ab"), ("ON", "BCAST", "PREFIX", "abc"),
+     "Prefix 'abc' overlaps with an existing prefix 'ab'. Prefixes for a single client must not overlap."),
+    (("ON", "BCAST"), ("ON",), "You can't switch BCAST mode on/off before disabling tracking for this client, and "
+     "then re-enabling it with a different mode."),
+    (("ON", "OPTIN"), ("ON", "OPTOUT"), "You can't switch OPTIN/OPTOUT mode before disabling tracking for this "
+     "client, and then re-enabling it with a different mode."),
+])
+def test_errors(connect, before, words, error):
+    client = connect(*before)
+    assert client.call("CLIENT", "TRACKING", *words) == b"-ERR %s\r\n" % error.encode()
+
+
+def test_a_client_redirects_once(connect):
+    client = connect()
+    number = client_id(client)
+    assert client.call("CLIENT", "TRACKING", "ON", "REDIRECT", number, "REDIRECT", number) == \
+        b"-ERR A client can only redirect to a single other client\r\n"
+    assert client.call("CLIENT", "TRACKING", "ON", "REDIRECT", number) == OK
+
+
+@pytest.mark.parametrize("mode, words, error", [
+    ((), "YES", "CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode "
+     "enabled"),
+    (("ON",), "MAYBE", "syntax error"),
+    (("ON",), "YES", "CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."),
+    (("ON", "OPTIN"), "NO", "CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."),
+])
+def test_errors_of_caching(connect, mode, words, error):
+    assert connect(*mode).call("CLIENT", "CACHING", words) == b"-ERR %s\r\n" % error.encode()
+
+
+def info(flags, redirect, *prefixes):
+    return (b"%3\r\n" + bulk("flags") + b"~%d\r\n" % len(flags.split()) +
+            b"".join(bulk(flag) for flag in flags.split()) + bulk("redirect") + b":%d\r\n" % redirect +
+            bulk("prefixes") + array(*prefixes))
+
+
+def test_trackinginfo(connect):
+    client = connect()
+    assert client.call("CLIENT", "TRACKINGINFO") == info("off", -1)
+    assert client.call("CLIENT", "GETREDIR") == b":-1\r\n"
+    client.call("CLIENT", "TRACKING", "ON", "NOLOOP", "OPTIN")
+    client.call("CLIENT", "CACHING", "YES")
+    assert client.call("CLIENT", "TRACKINGINFO") == info("on optin caching-yes noloop", 0)
+    client.call("PING")
+    assert client.call("CLIENT", "TRACKINGINFO") == info("on optin noloop", 0)
+    client.call("CLIENT", "TRACKING", "OFF")
+    client.call("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "b", "PREFIX", "a")
+    assert client.call("CLIENT", "TRACKINGINFO") == info("on bcast", 0, "a", "b")
+    assert b" flags=tB " in client.call("CLIENT", "INFO")
+    assert client.call("RESET") == b"+RESET\r\n"
+    client.call("HELLO", 3)
+    assert client.call("CLIENT", "TRACKINGINFO") == info("off", -1)
+
+
+def test_off(connect):
+    client, writer = connect("ON"), connect()
+    client.call("GET", "a")
+    assert client.call("CLIENT", "TRACKING", "OFF") == OK
+    writer.call("SET", "a", "1")
+    quiet(client)
+
+
+def test_from_reads_to_broadcasting(connect):
+    client, writer = connect("ON"), connect()
+    client.call("GET", "a")
+    client.call("CLIENT", "TRACKING", "OFF")
+    client.call("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "b")
+    writer.call("SET", "a", "1")
+    quiet(client)
+
+
+# ---- figures and the limit ----
+
+def figures(raw):
+    text = raw.call("INFO", "everything").decode()
+    return [int(text.split(f"tracking_{name}:")[1].split()[0])
+            for name in ("clients", "total_keys", "total_items", "total_prefixes")]
+
+
+def test_figures(connect):
+    a, b, c, other = connect("ON"), connect("ON"), connect("ON", "BCAST", "PREFIX", "x", "PREFIX", "y"), connect()
+    a.call("MGET", "1", "2", "3")
+    b.call("GET", "3")
+    assert figures(other) == [3, 3, 4, 2]
+    other.call("SET", "3", "1")
+    assert figures(other) == [3, 2, 2, 2]
+    c.close()
+    b.close()
+    eventually(lambda: figures(other) == [1, 2, 2, 0])
+    other.call("FLUSHALL")
+    assert figures(other) == [1, 0, 0, 0]
+
+
+def test_the_most_keys(make_server):
+    server = make_server(tracking_table_max_keys=10)
+    with server.raw() as client:
+        client.call("HELLO", 3)
+        client.call("CLIENT", "TRACKING", "ON")
+        kept = set()
+        for i in range(100):
+            client.send(encode("GET", f"k{i}"))
+            kept.add(f"k{i}")
+            while (reply := client.reply()) != b"_\r\n":
+                kept.remove(reply.split(b"\r\n")[-2].decode())
+        while len(kept) > 10:
+            kept.remove(client.reply().split(b"\r\n")[-2].decode())
+        assert figures(client)[1] == 10
+        client.call("CONFIG", "SET", "tracking-table-max-keys", "1")
+        while len(kept) > 1:
+            kept.remove(client.reply().split(b"\r\n")[-2].decode())
+        client.call("SET", *kept, "1")
+        assert client.reply() == invalid(*kept)
