@@ -26,6 +26,7 @@
 #include "server/core/worker.h"
 #include "server/core/call.h"
 #include "server/core/latency.h"
+#include "server/exec/tracking.h"
 #include "server/exec/slowlog.h"
 
 /* ---- GET ---- */
@@ -224,6 +225,9 @@ static void make_effective(struct server *server, size_t row)
     case CONFIG_SLOWLOG_LOG_SLOWER_THAN:
     case CONFIG_LATENCY_MONITOR_THRESHOLD:
         slowlog_follow(server);
+        break;
+    case CONFIG_TRACKING_TABLE_MAX_KEYS:
+        tracking_follow(server->tracking);
         break;
     case CONFIG_NOTIFY_KEYSPACE_EVENTS:
         keyspace_events_follow(server->keyspace_events);

@@ -124,6 +124,8 @@ static void on_store_leave(struct store_request *store_request, enum store_resul
         return;
     if (request->call.nested_calls == NULL)
         monitor_tell(request);
+    if (!invalidation_is_empty(&request->reread))
+        tracking_note_reread(request);
     send_messages(request);
 }
 

@@ -94,6 +94,15 @@ void invalidation_add_all(struct invalidation *invalidation)
     invalidation->all = true;
 }
 
+void invalidation_each(const struct invalidation *invalidation,
+                       void (*visit)(void *arg, const struct store_key *key), void *arg)
+{
+    for (const struct invalidated *name = invalidation->first; name != NULL; name = name->next) {
+        const struct store_key key = {.data = name->name, .len = name->len, .hash = name->hash};
+        visit(arg, &key);
+    }
+}
+
 /* ---- writing ---- */
 
 static void write_head(struct resp_writer *to)

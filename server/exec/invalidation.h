@@ -28,6 +28,9 @@ static inline bool invalidation_is_empty(const struct invalidation *invalidation
  * keys. */
 void invalidation_add(struct invalidation *invalidation, const struct store_key *key,
                       uint32_t group);
+/* Calls `visit` for each name; of the key only name and hash are set. */
+void invalidation_each(const struct invalidation *invalidation,
+                       void (*visit)(void *arg, const struct store_key *key), void *arg);
 void invalidation_add_all(struct invalidation *invalidation);
 void invalidation_clear(struct invalidation *invalidation);
 

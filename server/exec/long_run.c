@@ -126,6 +126,8 @@ static enum store_result begin(struct request *request)
     if (call->nested_calls != NULL)
         nested_calls_begin(call);
     request->caches = request->caches_first;
+    if (!invalidation_is_empty(&request->reread))
+        invalidation_clear(&request->reread);
     return tracking_note_read(call) ? STORE_OK : STORE_NO_MEMORY;
 }
 

@@ -75,6 +75,8 @@ void request_free(struct request *request)
     assert(request->reader_count == 0 && request->state != REQUEST_RUNNING);
     assert(STAILQ_EMPTY(&request->effects.messages) && request->fiber == NULL);
     call_drop_progress(call);
+    if (!invalidation_is_empty(&request->reread))
+        invalidation_clear(&request->reread);
     request_uncount_reply(request);
     nested_calls_free(call->nested_calls);
     call->nested_calls = NULL;

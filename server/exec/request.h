@@ -18,6 +18,7 @@
 #include "server/base/input_buffer.h"
 #include "server/core/command.h"
 #include "server/core/collected.h"
+#include "server/exec/invalidation.h"
 #include "server/pubsub/effects.h"
 #include "server/core/worker.h"
 
@@ -83,7 +84,8 @@ struct request {
     bool is_long;     /* its next run gets a fiber */
     bool is_on_fiber; /* at this moment */
 
-    bool caches_first, caches; /* CLIENT CACHING: at the start, and for the commands to come */
+    bool caches_first, caches;  /* CLIENT CACHING: at the start, and for the commands to come */
+    struct invalidation reread; /* see tracking_note_reread */
 
     bool wants_all; /* it needs undeclared keys: see nested_declare */
 };

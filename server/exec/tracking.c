@@ -20,6 +20,7 @@
 
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/exec/nested.h"
 #include "server/exec/request.h"
 #include "server/exec/tracking_table.h"
 #include "server/net/conn.h"
@@ -51,6 +52,7 @@ struct tracking {
     bool is_listening;
     _Atomic uint32_t clients;
     struct tracking_table *table;
+    _Atomic uint64_t draws;      /* random numbers drawn */
     _Atomic uint64_t told_bytes; /* of the table's memory, as reported to the store */
     pthread_rwlock_t members;
     LIST_HEAD(, tracker) all;
@@ -355,21 +357,28 @@ static uint64_t most_keys(const struct server *server)
     return (uint64_t)config_number(&server->config, CONFIG_TRACKING_TABLE_MAX_KEYS);
 }
 
-static void evict_over_limit(struct tracking *tracking, struct worker *worker, uint32_t most)
+static bool evict(struct tracking *tracking, struct worker *self)
+{
+    uint64_t random = atomic_fetch_add_explicit(&tracking->draws, 1, memory_order_relaxed);
+    random *= 0x9e3779b97f4a7c15;
+    return tracking_table_evict(tracking->table, random ^ random >> 32, self);
+}
+
+static void evict_over_limit(struct tracking *tracking, struct worker *self, uint32_t most)
 {
     uint64_t limit = most_keys(tracking->server);
     while (limit != 0 && tracking_table_keys(tracking->table) > limit && most-- > 0)
-        if (!tracking_table_evict(tracking->table, worker_random(worker), worker))
+        if (!evict(tracking, self))
             return;
 }
 
 /* Keys that clients may have in their caches give way to anything else. */
-static void give_way(struct tracking *tracking, struct worker *worker)
+static void give_way(struct tracking *tracking, struct worker *self)
 {
     uint64_t bytes = tracking_table_bytes(tracking->table);
     for (uint32_t i = 0; i < SHORT_EVICT_MOST; i++)
         if (tracking_table_bytes(tracking->table) + 2 * (uint64_t)ACCOUNT_STEP < bytes ||
-            !tracking_table_evict(tracking->table, worker_random(worker), worker))
+            !evict(tracking, self))
             return;
 }
 
@@ -401,6 +410,36 @@ static bool wants_reads(const struct tracker *tracker, bool caching)
     return caching ? (options & TRACKER_OPTOUT) == 0 : (options & TRACKER_OPTIN) == 0;
 }
 
+/* False: out of memory. */
+static bool note_key(struct call *call, const struct store_key *key)
+{
+    struct request *request = request_of_call(call);
+    const struct nested_calls *nested_calls = request->call.nested_calls;
+    if (nested_calls != NULL && written_has(&nested_calls->written, key)) {
+        invalidation_add(&request->reread, key, 0);
+        return true;
+    }
+    return tracking_table_add(call->server->tracking->table, key, call->session->tracker);
+}
+
+static void note_reread_key(void *arg, const struct store_key *key)
+{
+    struct request *request = arg;
+    struct tracker *tracker = request->call.session->tracker;
+    if (!tracking_table_add(request->call.server->tracking->table, key, tracker))
+        tracker_note(tracker, key, 0, request->conn->worker);
+}
+
+void tracking_note_reread(struct request *request)
+{
+    struct tracker *tracker = request->call.session->tracker;
+    if (tracker != NULL && request->reread.all) /* memory had run out */
+        tracker_note_all(tracker, request->conn->worker);
+    if (tracker != NULL)
+        invalidation_each(&request->reread, note_reread_key, request);
+    invalidation_clear(&request->reread);
+}
+
 bool tracking_note_keys(struct call *call)
 {
     struct tracker *tracker = call->session->tracker;
@@ -409,7 +448,7 @@ bool tracking_note_keys(struct call *call)
         store_is_prefetch_run(call->txn))
         return true;
     for (uint32_t i = 0; i < call->key_count; i++)
-        if (!tracking_table_add(tracking->table, &call->keys[i], tracker))
+        if (!note_key(call, &call->keys[i]))
             return false;
     evict_over_limit(tracking, call->worker, call->key_count + EVICT_AT_ONCE);
     account(tracking, call->worker);
@@ -426,6 +465,11 @@ void tracking_forget_caching(struct request *request)
 }
 
 /* ---- upkeep and figures ---- */
+
+void tracking_follow(struct tracking *tracking)
+{
+    evict_over_limit(tracking, NULL, EVICT_PER_SECOND);
+}
 
 void tracking_rest(struct worker *worker)
 {

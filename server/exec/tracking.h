@@ -47,10 +47,17 @@ static inline bool tracking_note_read(struct call *call)
     return __builtin_expect(call->session->tracker == NULL, 1) || tracking_note_keys(call);
 }
 
+/* Keys that a transaction has read after it has written to them: notes them when it is committed,
+ * under the locks of the keys. Before, its own changes would take them out again. */
+void tracking_note_reread(struct request *request);
+
 /* A command has been started: CLIENT CACHING counts for one, or for a transaction. */
 void tracking_forget_caching(struct request *request);
 
 /* ---- upkeep and figures ---- */
+
+/* tracking-table-max-keys has been changed. */
+void tracking_follow(struct tracking *tracking);
 
 /* Every second, on each worker's thread: stops observing the store when no client tracks, and
  * keeps to tracking-table-max-keys. */

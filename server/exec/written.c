@@ -70,6 +70,11 @@ void written_note(struct written *written, const struct call *call, uint64_t wha
             note_key(written, &call->keys[i], what);
 }
 
+bool written_has(const struct written *written, const struct store_key *key)
+{
+    return find(written, key) < written->count;
+}
+
 /* SORT by its patterns, which move its keys without a count of them, and scripts. */
 static bool may_read_undeclared(const struct command *command)
 {

@@ -9,9 +9,11 @@
 #ifndef VELLUM_WRITTEN_H
 #define VELLUM_WRITTEN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct call;
+struct store_key;
 
 #define WRITTEN_KEYS 16 /* told apart; writes to others count for every key */
 
@@ -29,6 +31,9 @@ void written_clear(struct written *written);
 /* The call has succeeded. `what`: the same only for the same command with the same arguments. */
 void written_note(struct written *written, const struct call *call, uint64_t what);
 uint64_t written_hash(const struct call *call); /* such a value */
+
+/* Whether it is told apart, and has been written to; false: it has not, or that is not known. */
+bool written_has(const struct written *written, const struct store_key *key);
 
 /* Equal, but for chance, only if the call's keys are the same and the same has been written to
  * them. */

@@ -504,3 +504,259 @@ def test_the_most_keys(make_server):
             kept.remove(client.reply().split(b"\r\n")[-2].decode())
         client.call("SET", *kept, "1")
         assert client.reply() == invalid(*kept)
+
+
+# ---- reads after writes in a transaction ----
+
+def test_a_read_after_a_write_of_the_transaction(connect):
+    client, writer = connect("ON"), connect()
+    client.send(b"".join(encode(*c) for c in [("MULTI",), ("SET", "a", "1"), ("GET", "a"), ("EXEC",)]))
+    for _ in range(4):
+        client.reply()
+    quiet(client)
+    writer.call("SET", "a", "2")
+    assert client.reply() == invalid("a")
+    client.call("GET", "a")
+    client.call("EVAL", "redis.call('INCR', 'a') return redis.call('GET', 'a')", 1, "a")
+    assert client.reply() == invalid("a")
+    writer.call("SET", "a", "3")
+    assert client.reply() == invalid("a")
+
+
+# ---- many clients at once ----
+
+class Cache:
+    """A caching client: a dictionary filled by the replies to its reads, in the order in which it sent
+    them, and emptied by the invalidations in between."""
+
+    def __init__(self, raw):
+        self.raw, self.asked, self.values, self.newest, self.told = raw, [], {}, {}, 0
+
+    def ask(self, *keys):
+        """GET of one key, MGET of several; or a transaction of them, or a script."""
+        self.asked.append(keys)
+        return encode("GET", *keys) if len(keys) == 1 else encode("MGET", *keys)
+
+    def take(self):
+        reply = self.raw.reply()
+        if reply.startswith(b">2\r\n$10\r\ninvalidate"):
+            self.told += 1
+            words = reply.split(b"\r\n")
+            if words[3] == b"_":
+                self.values.clear()
+            else:
+                for name in words[5::2]:
+                    self.values.pop(name.decode(), None)
+            return
+        keys, parts = self.asked.pop(0), self.values_of(reply)
+        assert len(keys) == len(parts), reply[:100]
+        for key, value in zip(keys, parts):
+            self.values[key] = value
+            self.check(key, value)
+
+    def values_of(self, reply):
+        if reply.startswith(b"*"):
+            reply = reply[reply.index(b"\r\n") + 2:]
+        found = []
+        while reply:
+            head, reply = reply.split(b"\r\n", 1)
+            if head == b"_":
+                found.append(None)
+            else:
+                size = int(head[1:])
+                found.append(reply[:size].split(b" ")[0])
+                reply = reply[size + 2:]
+        return found
+
+    def check(self, key, value):
+        """Reads of a connection go forward in time: the numbers under a key only rise."""
+        if value is not None and self.rises:
+            assert int(value) >= self.newest.get(key, 0), key
+            self.newest[key] = int(value)
+
+    rises = True
+
+    def finish(self):
+        while self.asked:
+            self.take()
+
+    def barrier(self):
+        """All that the server has acknowledged to others before has been told after this."""
+        self.raw.send(encode("ECHO", "done"))
+        while (reply := self.raw.reply()) != bulk("done"):
+            self.raw.unread = reply + self.raw.unread
+            self.take()
+
+
+def write(chance, raw, keys, kind, size):
+    """A change or several. The values begin with a number, of a counter of all the keys' writers."""
+    key = chance.choice(keys)
+    number = write.number = write.number + 1
+    value = b"%d " % number + b"x" * size
+    if kind == "set":
+        raw.call("SET", key, value)
+    elif kind == "mset":
+        raw.call("MSET", *[word for k in chance.sample(keys, 3) for word in (k, value)])
+    elif kind == "multi":
+        for words in (("MULTI",), ("SET", key, value), ("DEL", chance.choice(keys)), ("EXEC",)):
+            raw.call(*words)
+    elif kind == "eval":
+        raw.call("EVAL", "redis.call('SET', KEYS[1], ARGV[1])", 1, key, value)
+    elif kind == "undeclared":
+        raw.call("EVAL", "redis.call('SET', ARGV[2], ARGV[1])", 0, value, key)
+    elif kind == "expire":
+        raw.call("SET", key, value, "PX", str(chance.randrange(1, 30)))
+    elif kind == "del":
+        raw.call("DEL", *chance.sample(keys, 2))
+    elif kind == "rename":
+        raw.call("RENAME", key, chance.choice(keys))
+    else:
+        raw.call(*{"flushall": ("FLUSHALL",), "flushdb": ("FLUSHDB",), "swapdb": ("SWAPDB", 0, 1)}[kind])
+
+
+write.number = 0
+KINDS = ["set"] * 8 + ["mset", "multi", "eval", "undeclared", "expire", "expire", "del", "rename"]
+
+
+def read(chance, cache, keys):
+    form = chance.random()
+    if form < 0.8:
+        return cache.ask(chance.choice(keys))
+    some = chance.sample(keys, 3)
+    if form < 0.9:
+        return cache.ask(*some)
+    cache.asked.append(some)
+    return encode("EVAL", "return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]), "
+                  "redis.call('GET', ARGV[1])}", 2, *some)
+
+
+def run_caches(server, kinds, size=0, readers=4, writers=3, seconds=2.5, key_count=12, bcast=False):
+    """What the caches hold after the last write is what the server holds: no client keeps a stale value."""
+    keys = [f"k{i}" for i in range(key_count)]
+    stop, errors, caches = threading.Event(), [], []
+    seed = harness.chance().random()
+
+    def guarded(job, *args):
+        try:
+            job(*args)
+        except BaseException as error:
+            errors.append(error)
+            stop.set()
+
+    def reading(number, cache):
+        chance = random.Random(f"r{number}{seed}")
+        while not stop.is_set():
+            wanted = [read(chance, cache, keys) for _ in range(chance.randrange(1, 20))]
+            cache.raw.send(b"".join(wanted))
+            cache.finish()
+
+    def writing(number):
+        chance = random.Random(f"w{number}{seed}")
+        with server.raw() as raw:
+            while not stop.is_set():
+                write(chance, raw, keys, chance.choice(kinds), size)
+
+    for _ in range(readers):
+        raw = server.raw()
+        raw.call("HELLO", 3)
+        assert raw.call("CLIENT", "TRACKING", "ON", *(["BCAST", "PREFIX", "k"] if bcast else [])) == OK
+        caches.append(Cache(raw))
+        caches[-1].rises = False
+    threads = [threading.Thread(target=guarded, args=(reading, i, cache)) for i, cache in enumerate(caches)]
+    threads += [threading.Thread(target=guarded, args=(writing, i)) for i in range(writers)]
+    for thread in threads:
+        thread.start()
+    stop.wait(seconds)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    # What expires later is told later, but reads let it expire.
+    with server.raw() as raw:
+        raw.call("HELLO", 3)
+        plain = Cache(raw)
+        plain.rises = False
+        time.sleep(0.05)
+        raw.send(plain.ask(*keys))
+        plain.finish()
+        for cache in caches:
+            cache.barrier()
+            cache.finish()
+            stale = {k: (v, plain.values[k]) for k, v in cache.values.items() if v != plain.values[k]}
+            assert not stale
+        assert sum(cache.told for cache in caches) > 10
+    for cache in caches:
+        cache.raw.close()
+
+
+def test_no_cache_stays_stale(server):
+    run_caches(server, KINDS)
+
+
+def test_no_cache_stays_stale_with_flushes_and_swaps(server):
+    run_caches(server, KINDS + ["flushall", "flushdb", "swapdb"])
+
+
+def test_no_cache_stays_stale_when_broadcasting(server):
+    run_caches(server, KINDS + ["flushall"], bcast=True)
+
+
+@pytest.mark.vellum
+def test_no_cache_stays_stale_with_durable_replies(make_server):
+    run_caches(make_server(appendfsync="always"), KINDS)
+
+
+def test_no_cache_stays_stale_with_long_values(server):
+    run_caches(server, ["set"] * 3 + ["del", "mset"], size=1_300_000, key_count=4, readers=3, writers=2)
+
+
+def test_no_cache_stays_stale_over_the_limit(make_server):
+    run_caches(make_server(tracking_table_max_keys=3), KINDS)
+
+
+def test_a_change_told_elsewhere_is_known(server):
+    """A write that was acknowledged to one client before another one's command began is told to that one
+    before its reply, so that the value in its cache is none of before the write; and the numbers that its
+    reads return only rise."""
+    keys, acknowledged, stop, errors = [f"n{i}" for i in range(6)], {}, threading.Event(), []
+
+    def writing(number):
+        chance = random.Random(f"{number}{harness.chance().random()}")
+        with server.raw() as raw:
+            while not stop.is_set():
+                key = chance.choice(keys)
+                value = int(raw.call("INCR", key)[1:-2])
+                if value > acknowledged.get(key, 0):
+                    acknowledged[key] = value
+
+    def reading(number):
+        chance = random.Random(f"{number}{harness.chance().random()}")
+        with server.raw() as raw:
+            raw.call("HELLO", 3)
+            raw.call("CLIENT", "TRACKING", "ON")
+            cache = Cache(raw)
+            while not stop.is_set():
+                raw.send(b"".join(cache.ask(chance.choice(keys)) for _ in range(chance.randrange(1, 10))))
+                cache.finish()
+                known = dict(acknowledged)
+                cache.barrier()
+                for key, value in cache.values.items():
+                    assert int(value or 0) >= known.get(key, 0), key
+
+    def guarded(job, number):
+        try:
+            job(number)
+        except BaseException as error:
+            errors.append(error)
+            stop.set()
+
+    threads = [threading.Thread(target=guarded, args=(job, i)) for job in (writing, reading) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    stop.wait(2.5)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
