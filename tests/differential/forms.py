@@ -201,6 +201,10 @@ CLIENT {|foo|ID x|GETNAME|SETNAME|SETNAME a b|REPLY|REPLY x|HELP x|NO-EVICT|NO-E
 CLIENT PAUSE {|x|-1|1.5|0|1|0 WRITE|1 all|0 foo|x foo|1 WRITE x}
 CLIENT UNPAUSE {|x}
 CLIENT UNBLOCK {|x|99999|99999 foo|99999 TIMEOUT|99999 ERROR|-1|9 ERROR x}
+CLIENT TRACKING {|on off|foo|on foo|on redirect|on redirect x|on redirect 99999999|on prefix|on prefix a|off prefix a|off}
+CLIENT TRACKING on {bcast optin|optin optout|bcast prefix ab prefix a|bcast prefix a prefix a|bcast prefix a bcast optout}
+CLIENT CACHING {|yes|no|foo}
+CLIENT {GETREDIR|GETREDIR x|TRACKINGINFO|TRACKINGINFO x}
 CLIENT KILL {|1|1.2.3.4:5|ID|ID x|ID 99999|ID 0|ID -1|TYPE foo|TYPE master|TYPE pubsub|TYPE slave|ADDR 1:1}
 CLIENT KILL {LADDR 1:1|USER nobody|USER default ID 99999|SKIPME|SKIPME x|SKIPME yes ID 99999|FOO bar|ID 1 2}
 CLIENT LIST {TYPE|TYPE foo|ID x|ID 99999|TYPE pubsub|TYPE master|TYPE normal x}
