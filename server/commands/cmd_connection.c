@@ -205,7 +205,8 @@ enum store_result cmd_reset(struct call *call)
     struct session *session = call->session;
     multi_end(session);
     pubsub_leave(session->conn);
-    tracking_end(session->conn);
+    if (session->tracker != NULL)
+        tracking_end(session->conn);
     session->db = 0;
     session->resp_version = 2;
     session->authenticated = !config_has_password(&call->server->config);

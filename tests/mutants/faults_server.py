@@ -805,3 +805,32 @@ fault("stream-node-not-whole", "server/commands/cmd_stream.c",
       "MAXLEN with ~ removes single entries",
       ("if (trim->is_rough) *count -= odd", "if (false) *count -= odd"),
       by=["test_streams.py::test_rough_trimming_removes_whole_nodes"])
+
+# ---- client-side caching ----
+
+fault("invalidations-before-the-value", "server/exec/tracker.c",
+      "an invalidation does not wait for the replies of commands that have read the value before",
+      ("if (conn->answered < tracker->due && !conn->stands_by)", "if (false)"),
+      by=["wait/test_tracking.py::test_no_cache_stays_stale"])
+fault("repeated-reads-untracked", "server/exec/long_run.c",
+      "a run that is repeated does not note its keys again",
+      ("return tracking_note_read(call) ?",
+       "return request->state == REQUEST_RUNNING || tracking_note_read(call) ?"),
+      by=["wait/test_tracking.py::test_no_cache_stays_stale"])
+fault("invalidations-late", "server/exec/runner.c",
+      "a command is answered before a change that its client may know of is told",
+      ("if (conn->session.tracker != NULL) tracker_turn(conn->session.tracker);", ""),
+      by=["test_tracking.py::test_a_change_told_elsewhere_is_known",
+          "test_tracking.py::test_own_changes_come_after_the_reply"])
+fault("own-commit-untracks", "server/exec/tracking.c",
+      "what a transaction reads after it has written it is not tracked once it is committed",
+      ("nested_calls != NULL && written_has(&nested_calls->written, key)", "false"),
+      by=["test_tracking.py::test_a_read_after_a_write_of_the_transaction"])
+fault("swaps-untold", "server/exec/tracking.c",
+      "keys that another database brings are not invalidated",
+      ("if (change->kind != STORE_CHANGE_KEY) {", "if (change->kind == STORE_CHANGE_FLUSH) {"),
+      by=["test_tracking.py::test_a_swap"])
+fault("ended-clients-kept", "server/exec/tracking_table.c",
+      "clients that have gone stay in the entry of a key that others read",
+      ("if (tracked->count == tracked->capacity) drop_ended(shard, tracked);", ""),
+      by=["test_tracking.py::test_clients_that_come_and_go"])
