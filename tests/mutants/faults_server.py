@@ -810,8 +810,8 @@ fault("stream-node-not-whole", "server/commands/cmd_stream.c",
 
 fault("invalidations-before-the-value", "server/exec/tracker.c",
       "an invalidation does not wait for the replies of commands that have read the value before",
-      ("if (conn->answered < tracker->due && !conn->stands_by)", "if (false)"),
-      by=["wait/test_tracking.py::test_no_cache_stays_stale"])
+      ("if (conn->answered < tracker->due && !conn->stands_by)", "if (conn == NULL)"),
+      by=["wait/test_tracking.py::test_a_change_told_elsewhere_is_known"])
 fault("repeated-reads-untracked", "server/exec/long_run.c",
       "a run that is repeated does not note its keys again",
       ("return tracking_note_read(call) ?",
