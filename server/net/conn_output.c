@@ -741,7 +741,7 @@ static void check_limit(struct conn *conn)
         is_over_soft && now_ms - conn->soft_limit_since_ms > (int64_t)limit.soft_seconds * 1000;
     /* A streamed reply counts as a whole: without streaming, all of it would be buffered by now. */
     uint64_t most = bytes > conn->streamed_bytes ? bytes : conn->streamed_bytes;
-    if (is_corked || (limit.hard_bytes != 0 && most > limit.hard_bytes))
+    if (!conn->kill && (is_corked || (limit.hard_bytes != 0 && most > limit.hard_bytes)))
         close_over_limit(conn);
 }
 
