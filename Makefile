@@ -652,7 +652,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 # ---- targets ----
 
 .PHONY: all server clients checker unit test tiny-test check objects figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest stoptest pipetest longtest cuttest memtest memscenarios fuzz bench bench-tools bench-compare \
-	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports conformance conformance-all install clean help FORCE
+	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-tracking bench-instructions bench-transports conformance conformance-all install clean help FORCE
 .DELETE_ON_ERROR:
 
 all: server clients checker
@@ -699,7 +699,7 @@ help:
 	@echo 'make fuzz         every fuzzer for FUZZ_SECONDS (60)'
 	@echo 'make bench        every benchmark, or one: bench-compare (stock Redis), bench-device (fio),'
 	@echo '                  bench-recover, bench-workers, bench-index, bench-exec, bench-hitrate, bench-datatypes,'
-	@echo '                  bench-stalls, bench-space, bench-instructions, bench-transports (perftest);'
+	@echo '                  bench-stalls, bench-space, bench-tracking, bench-instructions, bench-transports (perftest);'
 	@echo '                  BENCH=... for options'
 	@echo 'make conformance  the units of the Redis test suite that cover what is there'
 	@echo 'make conformance-all'
@@ -825,11 +825,11 @@ fuzz:
 
 # Each by itself; a figure is the median of several rounds. BENCH holds more options.
 BENCH_BUILD := $(if $(VARIANT)$(WAIT)$(LTO),$(BUILD),build/lto)
-bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports
+bench: bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-tracking bench-instructions bench-transports
 
 bench-tools: server $(BENCH_PROGRAMS)
 
-bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-instructions bench-transports: bench-%:
+bench-compare bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-tracking bench-instructions bench-transports: bench-%:
 	$(MAKE) $(if $(filter $(BUILD),$(BENCH_BUILD)),,LTO=1) bench-tools
 	$(PYTHON) benchmarks/$*.py --build $(BENCH_BUILD) $(BENCH)
 

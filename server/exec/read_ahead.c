@@ -4,6 +4,7 @@
 
 #include "server/net/client_memory.h"
 #include "server/core/call.h"
+#include "server/exec/tracking.h"
 
 #define LEN_MIN 64 /* shorter input is hardly more than one command */
 
@@ -74,6 +75,19 @@ static bool prefetch_command(struct resp_parser *ahead_parser, const char *data,
     return false;
 }
 
+/* The commands will look for their keys in the tracking table if they write, or their client
+ * tracks. */
+static void prefetch_tracked(const struct read_ahead *look, uint32_t key_count)
+{
+    bool looks = look->session->tracker != NULL;
+    for (uint32_t i = 0; i < look->count && !looks; i++) {
+        const struct command *command = look->commands[i].command;
+        looks = command != NULL && (command->flags & CMD_WRITE) != 0;
+    }
+    if (looks)
+        tracking_prefetch(look->worker->server->tracking, look->keys, key_count);
+}
+
 static void read_ahead(struct read_ahead *look, struct resp_limits limits, const char *data,
                        size_t len)
 {
@@ -96,8 +110,10 @@ static void read_ahead(struct read_ahead *look, struct resp_limits limits, const
         len -= ahead_parser->consumed;
     }
     look->is_cut = look->count < READ_AHEAD_COMMANDS;
-    if (key_count > 1 &&
-        !client_memory_is_short(look->worker)) /* else they are evicted before they are used */
+    if (key_count <= 1)
+        return;
+    prefetch_tracked(look, key_count);
+    if (!client_memory_is_short(look->worker)) /* else they are evicted before they are used */
         hint_trees(look, store_prefetch(look->worker->store, look->keys, key_count));
 }
 

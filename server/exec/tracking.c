@@ -455,6 +455,12 @@ bool tracking_note_keys(struct call *call)
     return true;
 }
 
+void tracking_prefetch(struct tracking *tracking, const struct store_key *keys, uint32_t count)
+{
+    if (tracking_clients(tracking) > 0)
+        tracking_table_prefetch(tracking->table, keys, count);
+}
+
 /* As in Redis, CLIENT and its subcommands do not count. */
 void tracking_forget_caching(struct request *request)
 {

@@ -47,6 +47,9 @@ static inline bool tracking_note_read(struct call *call)
     return __builtin_expect(call->session->tracker == NULL, 1) || tracking_note_keys(call);
 }
 
+/* Commands on those keys are about to run: see tracking_table_prefetch. */
+void tracking_prefetch(struct tracking *tracking, const struct store_key *keys, uint32_t count);
+
 /* Keys that a transaction has read after it has written to them: notes them when it is committed,
  * under the locks of the keys. Before, its own changes would take them out again. */
 void tracking_note_reread(struct request *request);

@@ -207,6 +207,25 @@ static struct tracked **find(const struct shard *shard, const struct store_key *
     return at;
 }
 
+void tracking_table_prefetch(struct tracking_table *table, const struct store_key *keys,
+                             uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct shard *shard = shard_of(table, keys[i].hash);
+        pthread_mutex_lock(&shard->lock);
+        if (shard->size > 0)
+            __builtin_prefetch(bucket_of(shard, keys[i].hash));
+        pthread_mutex_unlock(&shard->lock);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct shard *shard = shard_of(table, keys[i].hash);
+        pthread_mutex_lock(&shard->lock);
+        if (shard->size > 0)
+            __builtin_prefetch(*bucket_of(shard, keys[i].hash));
+        pthread_mutex_unlock(&shard->lock);
+    }
+}
+
 /* False: out of memory, and there are no buckets; otherwise longer chains will do. */
 static bool grow(struct tracking_table *table, struct shard *shard)
 {
