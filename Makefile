@@ -187,6 +187,7 @@ SERVER_SRC := \
 	server/exec/invalidation.c \
 	server/exec/tracker.c \
 	server/exec/tracking.c \
+	server/exec/prefix_table.c \
 	server/exec/tracking_table.c \
 	server/exec/watch.c \
 	server/types/bulk_store.c \

@@ -4,12 +4,14 @@
  * target found is kept in the call.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/commands/commands.h"
 #include "server/core/call.h"
 #include "server/core/session.h"
 #include "server/core/worker.h"
+#include "server/exec/prefix_table.h"
 #include "server/exec/request.h"
 #include "server/exec/tracking.h"
 #include "server/net/conn.h"
@@ -109,25 +111,100 @@ static bool parse_options(struct call *call, struct tracking_args *args)
     return true;
 }
 
-/* The next argument of an option PREFIX, from index *at on, which is advanced; false: none. */
-static bool next_prefix(const struct call *call, size_t *at, struct resp_slice *prefix)
+/* ---- its prefixes ---- */
+
+/* An option PREFIX. */
+struct given_prefix {
+    struct resp_slice name;
+    uint32_t at; /* among the options, from 0 */
+    bool overlaps_other, overlaps_existing;
+    struct resp_slice existing; /* if so, the first of these */
+};
+
+/* In the order of their names, and of the options if these are the same. */
+struct given_prefixes {
+    struct given_prefix *sorted;
+    uint32_t count;
+};
+
+static int compare_given(const void *a, const void *b)
 {
-    for (; *at < call->argc; ++*at) {
-        if (takes_value(call, *at, "redirect")) {
-            ++*at;
-        } else if (takes_value(call, *at, "prefix")) {
-            *prefix = call->argv[*at + 1];
-            *at += 2;
-            return true;
+    const struct given_prefix *x = a, *y = b;
+    int order = prefix_compare(x->name, y->name);
+    return order != 0 ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+/* False: out of memory. */
+static bool gather_prefixes(const struct call *call, const struct tracking_args *args,
+                            struct given_prefixes *given)
+{
+    given->sorted = calloc(args->prefix_count + 1, sizeof *given->sorted);
+    if (given->sorted == NULL)
+        return false;
+    for (size_t i = 3; i < call->argc; i++) {
+        if (takes_value(call, i, "prefix")) {
+            given->sorted[given->count].at = given->count;
+            given->sorted[given->count++].name = call->argv[++i];
+        } else if (takes_value(call, i, "redirect")) {
+            i++;
         }
     }
-    return false;
+    assert(given->count == args->prefix_count);
+    qsort(given->sorted, given->count, sizeof *given->sorted, compare_given);
+    return true;
+}
+
+static bool begins_with(struct resp_slice name, struct resp_slice prefix)
+{
+    return name.len >= prefix.len &&
+           (prefix.len == 0 || memcmp(name.data, prefix.data, prefix.len) == 0);
 }
 
 static bool overlap(struct resp_slice a, struct resp_slice b)
 {
-    size_t least = a.len < b.len ? a.len : b.len;
-    return least == 0 || memcmp(a.data, b.data, least) == 0;
+    return begins_with(a, b) || begins_with(b, a);
+}
+
+/* What begins with a name follows it without a gap. */
+static void mark_overlaps(const struct given_prefixes *given)
+{
+    struct given_prefix *shortest = given->sorted;
+    for (uint32_t i = 1; i < given->count; i++) {
+        struct given_prefix *next = &given->sorted[i];
+        if (begins_with(next->name, shortest->name))
+            next->overlaps_other = shortest->overlaps_other = true;
+        else
+            shortest = next;
+    }
+}
+
+struct existing_walk {
+    const struct given_prefixes *given;
+    uint32_t next; /* the first that the existing ones so far are not behind */
+};
+
+static void note_existing(struct given_prefix *given, struct resp_slice existing)
+{
+    if (given->overlaps_existing)
+        return;
+    given->overlaps_existing = true;
+    given->existing = existing;
+}
+
+/* Existing ones do not overlap, but for an empty one, which comes first. */
+static void compare_existing(void *arg, struct resp_slice existing)
+{
+    struct existing_walk *walk = arg;
+    const struct given_prefixes *given = walk->given;
+    while (walk->next < given->count &&
+           prefix_compare(given->sorted[walk->next].name, existing) < 0) {
+        struct given_prefix *before = &given->sorted[walk->next++];
+        if (begins_with(existing, before->name))
+            note_existing(before, existing);
+    }
+    for (uint32_t i = walk->next; i < given->count && begins_with(given->sorted[i].name, existing);
+         i++)
+        note_existing(&given->sorted[i], existing);
 }
 
 #define SHOWN_MAX 128 /* of a prefix, in an error */
@@ -147,42 +224,39 @@ static bool refuse_overlap(struct call *call, const char *which, struct resp_sli
     return false;
 }
 
-struct overlap_search {
-    struct resp_slice prefix, found;
-    bool has_found;
-};
-
-static void compare_prefix(void *arg, struct resp_slice prefix)
+/* Of the later options the first that overlaps with one. */
+static const struct given_prefix *overlapping(const struct given_prefixes *given,
+                                              const struct given_prefix *with)
 {
-    struct overlap_search *search = arg;
-    if (search->has_found || !overlap(prefix, search->prefix))
-        return;
-    search->has_found = true;
-    search->found = prefix;
+    const struct given_prefix *first = NULL;
+    for (uint32_t i = 0; i < given->count; i++) {
+        const struct given_prefix *other = &given->sorted[i];
+        if (other->at > with->at && (first == NULL || other->at < first->at) &&
+            overlap(other->name, with->name))
+            first = other;
+    }
+    return first;
 }
 
-static bool check_prefix(struct call *call, struct resp_slice prefix, size_t after)
+/* As Redis does, it refuses the first option that overlaps with anything. */
+static bool check_prefixes(struct call *call, const struct given_prefixes *given)
 {
-    const struct tracker *tracker = call->session->tracker;
-    struct overlap_search search = {.prefix = prefix};
-    struct resp_slice other;
-    if (tracker != NULL)
-        tracking_each_prefix(tracker, compare_prefix, &search);
-    if (search.has_found)
-        return refuse_overlap(call, "an existing", prefix, search.found);
-    while (next_prefix(call, &after, &other))
-        if (overlap(prefix, other))
-            return refuse_overlap(call, "another provided", prefix, other);
-    return true;
-}
-
-static bool check_prefixes(struct call *call)
-{
-    struct resp_slice prefix;
-    for (size_t at = 3; next_prefix(call, &at, &prefix);)
-        if (!check_prefix(call, prefix, at))
-            return false;
-    return true;
+    struct existing_walk walk = {.given = given};
+    const struct given_prefix *first = NULL;
+    mark_overlaps(given);
+    if (call->session->tracker != NULL)
+        prefix_each(call->session->tracker, compare_existing, &walk);
+    for (uint32_t i = 0; i < given->count; i++) {
+        const struct given_prefix *next = &given->sorted[i];
+        if ((next->overlaps_existing || next->overlaps_other) &&
+            (first == NULL || next->at < first->at))
+            first = next;
+    }
+    if (first == NULL)
+        return true;
+    if (first->overlaps_existing)
+        return refuse_overlap(call, "an existing", first->name, first->existing);
+    return refuse_overlap(call, "another provided", first->name, overlapping(given, first)->name);
 }
 
 /* Whether the options go together, and with those that are in force. */
@@ -204,26 +278,50 @@ static bool check_options(struct call *call, const struct tracking_args *args)
         ((next & TRACKER_OPTOUT) != 0 && (now & TRACKER_OPTIN) != 0))
         return refuse(call, "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for "
                             "this client, and then re-enabling it with a different mode.");
-    return (next & TRACKER_BCAST) == 0 || check_prefixes(call);
+    return true;
 }
 
 /* False: out of memory. */
-static bool turn_on(struct call *call, const struct tracking_args *args)
+static bool add_prefixes(struct conn *conn, const struct given_prefixes *given)
+{
+    const struct resp_slice all_keys = {"", 0};
+    if (given->count == 0)
+        return tracking_add_prefixes(conn, &all_keys, 1);
+    struct resp_slice *names = calloc(given->count, sizeof *names);
+    if (names == NULL)
+        return false;
+    for (uint32_t i = 0; i < given->count; i++)
+        names[i] = given->sorted[i].name;
+    bool are_added = tracking_add_prefixes(conn, names, given->count);
+    free(names);
+    return are_added;
+}
+
+/* False: out of memory. */
+static bool turn_on(struct call *call, const struct tracking_args *args,
+                    const struct given_prefixes *given)
 {
     struct conn *conn = call->session->conn;
     if (conn->transport == NULL) /* it is closed, and nothing would turn it off */
         return true;
     if (!tracking_begin(conn, args->options, args->redirect != 0 ? call->progress : NULL))
         return false;
-    struct resp_slice prefix = {"", 0};
-    if ((args->options & TRACKER_BCAST) == 0)
-        return true;
-    if (args->prefix_count == 0)
-        return tracking_add_prefix(conn, prefix);
-    for (size_t at = 3; next_prefix(call, &at, &prefix);)
-        if (!tracking_add_prefix(conn, prefix))
-            return false;
-    return true;
+    return (args->options & TRACKER_BCAST) == 0 || add_prefixes(conn, given);
+}
+
+static enum store_result track(struct call *call, const struct tracking_args *args)
+{
+    struct given_prefixes given = {.count = 0};
+    if (!check_options(call, args))
+        return STORE_OK;
+    if (!gather_prefixes(call, args, &given))
+        return STORE_NO_MEMORY;
+    bool is_right = check_prefixes(call, &given);
+    bool has_memory = !is_right || turn_on(call, args, &given);
+    free(given.sorted);
+    if (is_right && has_memory)
+        resp_ok(call->reply);
+    return has_memory ? STORE_OK : STORE_NO_MEMORY;
 }
 
 enum store_result cmd_client_tracking(struct call *call)
@@ -237,18 +335,14 @@ enum store_result cmd_client_tracking(struct call *call)
         return STORE_NO_MEMORY;
     if (!parse_options(call, &args))
         return STORE_OK;
-    if (slice_is(call->argv[2], "on")) {
-        if (!check_options(call, &args))
-            return STORE_OK;
-        if (!turn_on(call, &args))
-            return STORE_NO_MEMORY;
-    } else if (slice_is(call->argv[2], "off")) {
+    if (slice_is(call->argv[2], "on"))
+        return track(call, &args);
+    if (slice_is(call->argv[2], "off")) {
         tracking_end(call->session->conn);
+        resp_ok(call->reply);
     } else {
         call_syntax_error(call);
-        return STORE_OK;
     }
-    resp_ok(call->reply);
     return STORE_OK;
 }
 
@@ -346,6 +440,6 @@ enum store_result cmd_client_trackinginfo(struct call *call)
     resp_bulk_string(reply, "prefixes");
     resp_array(reply, tracker != NULL ? tracker->prefix_count : 0);
     if (tracker != NULL)
-        tracking_each_prefix(tracker, write_prefix, reply);
+        prefix_each(tracker, write_prefix, reply);
     return STORE_OK;
 }

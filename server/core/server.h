@@ -26,7 +26,6 @@ struct scripts;
 struct slowlog;
 struct worker;
 struct tracking;
-struct tracking;
 struct watch_registry;
 
 /* The last values shown by INFO. */

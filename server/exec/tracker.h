@@ -48,8 +48,9 @@ struct tracker {
     struct conn *conn;                   /* NULL: it has ended */
     struct tracking_target *target;      /* or NULL */
     bool is_broken;                      /* the target is gone, as the last invalidation found */
-    LIST_HEAD(, prefix_member) prefixes; /* in the order of their names, see tracking.c */
+    LIST_HEAD(, prefix_member) prefixes; /* in the order of their names, see prefix_table.h */
     uint32_t prefix_count, next_group;
+    uint64_t prefix_bytes; /* of memory */
     bool is_waiting;
     struct invalidation waiting;
     uint64_t due; /* of `waiting`: see tracker.c */

@@ -21,6 +21,7 @@
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/exec/nested.h"
+#include "server/exec/prefix_table.h"
 #include "server/exec/request.h"
 #include "server/exec/tracking_table.h"
 #include "server/net/conn.h"
@@ -30,20 +31,6 @@
 #define FREE_PER_SECOND 100000    /* keys of a cleared table */
 #define ACCOUNT_STEP (256 * 1024) /* bytes: smaller changes are not reported to the store */
 #define SHORT_EVICT_MOST 4096     /* keys, when memory is short */
-
-struct prefix {
-    LIST_ENTRY(prefix) of_all;
-    LIST_HEAD(, prefix_member) members;
-    size_t len;
-    char name[];
-};
-
-struct prefix_member {
-    struct prefix *prefix;
-    struct tracker *tracker;
-    uint32_t group; /* of its keys in an invalidation */
-    LIST_ENTRY(prefix_member) of_prefix, of_tracker;
-};
 
 struct tracking {
     struct server *server;
@@ -56,32 +43,18 @@ struct tracking {
     _Atomic uint64_t told_bytes; /* of the table's memory, as reported to the store */
     pthread_rwlock_t members;
     LIST_HEAD(, tracker) all;
-    LIST_HEAD(, prefix) prefixes;
-    _Atomic uint32_t prefix_count;
+    struct prefix_table *prefixes;
 };
 
 /* ---- observing the store ---- */
 
-static bool has_prefix(const struct store_key *key, const char *prefix, size_t len)
-{
-    return key->len >= len && (len == 0 || memcmp(key->data, prefix, len) == 0);
-}
-
 static void note_prefixes(struct tracking *tracking, const struct store_key *key,
                           const struct tracker *except, struct worker *self)
 {
-    const struct prefix *prefix;
-    const struct prefix_member *member;
-    if (atomic_load_explicit(&tracking->prefix_count, memory_order_relaxed) == 0)
+    if (prefix_table_is_empty(tracking->prefixes))
         return;
     pthread_rwlock_rdlock(&tracking->members);
-    LIST_FOREACH (prefix, &tracking->prefixes, of_all) {
-        if (!has_prefix(key, prefix->name, prefix->len))
-            continue;
-        LIST_FOREACH (member, &prefix->members, of_prefix)
-            if (member->tracker != except)
-                tracker_note(member->tracker, key, member->group, self);
-    }
+    prefix_table_note(tracking->prefixes, key, except, self);
     pthread_rwlock_unlock(&tracking->members);
 }
 
@@ -137,7 +110,10 @@ struct tracking *tracking_new(struct server *server, tracking_run *run)
     tracking->server = server;
     tracking->run = run;
     tracking->table = tracking_table_new();
-    if (tracking->table == NULL) {
+    tracking->prefixes = prefix_table_new();
+    if (tracking->table == NULL || tracking->prefixes == NULL) {
+        tracking_table_free(tracking->table);
+        prefix_table_free(tracking->prefixes);
         free(tracking);
         return NULL;
     }
@@ -164,8 +140,9 @@ void tracking_free(struct tracking *tracking)
 {
     if (tracking == NULL)
         return;
-    assert(atomic_load(&tracking->clients) == 0 && LIST_EMPTY(&tracking->prefixes));
+    assert(atomic_load(&tracking->clients) == 0);
     stop_listening(tracking);
+    prefix_table_free(tracking->prefixes);
     tracking_table_free(tracking->table);
     pthread_mutex_destroy(&tracking->listening);
     pthread_rwlock_destroy(&tracking->members);
@@ -174,109 +151,21 @@ void tracking_free(struct tracking *tracking)
 
 /* ---- prefixes ---- */
 
-static int compare_names(const struct prefix_member *member, struct resp_slice name)
+/* Of its mode and its prefixes. */
+static void note_memory(struct conn *conn)
 {
-    size_t len = member->prefix->len;
-    size_t least = len < name.len ? len : name.len;
-    int order = least > 0 ? memcmp(member->prefix->name, name.data, least) : 0;
-    return order != 0 ? order : (len > name.len) - (len < name.len);
+    const struct tracker *tracker = conn->session.tracker;
+    conn->session.tracking_bytes = sizeof *tracker + tracker->prefix_bytes;
 }
 
-static struct prefix *find_prefix(struct tracking *tracking, struct resp_slice name)
-{
-    struct prefix *prefix = LIST_FIRST(&tracking->prefixes);
-    while (prefix != NULL && (prefix->len != name.len ||
-                              (name.len > 0 && memcmp(prefix->name, name.data, name.len) != 0)))
-        prefix = LIST_NEXT(prefix, of_all);
-    return prefix;
-}
-
-/* Finds or makes it; NULL: out of memory. */
-static struct prefix *get_prefix(struct tracking *tracking, struct resp_slice name)
-{
-    struct prefix *prefix = find_prefix(tracking, name);
-    if (prefix != NULL)
-        return prefix;
-    prefix = calloc(1, sizeof *prefix + name.len);
-    if (prefix == NULL)
-        return NULL;
-    prefix->len = name.len;
-    if (name.len > 0)
-        memcpy(prefix->name, name.data, name.len);
-    LIST_INSERT_HEAD(&tracking->prefixes, prefix, of_all);
-    atomic_fetch_add(&tracking->prefix_count, 1);
-    return prefix;
-}
-
-static uint64_t member_bytes(const struct prefix_member *member)
-{
-    return sizeof *member + sizeof *member->prefix + member->prefix->len;
-}
-
-static void drop_member(struct tracking *tracking, struct prefix_member *member)
-{
-    struct prefix *prefix = member->prefix;
-    member->tracker->conn->session.tracking_bytes -= member_bytes(member);
-    member->tracker->prefix_count--;
-    LIST_REMOVE(member, of_tracker);
-    LIST_REMOVE(member, of_prefix);
-    free(member);
-    if (!LIST_EMPTY(&prefix->members))
-        return;
-    LIST_REMOVE(prefix, of_all);
-    atomic_fetch_sub(&tracking->prefix_count, 1);
-    free(prefix);
-}
-
-/* The member after which the name belongs; NULL: it is the first. */
-static struct prefix_member *member_before(const struct tracker *tracker, struct resp_slice name)
-{
-    struct prefix_member *member, *before = NULL;
-    LIST_FOREACH (member, &tracker->prefixes, of_tracker) {
-        if (compare_names(member, name) > 0)
-            break;
-        before = member;
-    }
-    return before;
-}
-
-bool tracking_add_prefix(struct conn *conn, struct resp_slice name)
+bool tracking_add_prefixes(struct conn *conn, const struct resp_slice *names, uint32_t count)
 {
     struct tracking *tracking = conn->worker->server->tracking;
-    struct tracker *tracker = conn->session.tracker;
-    struct prefix_member *before = member_before(tracker, name);
-    if (before != NULL && compare_names(before, name) == 0)
-        return true;
-    struct prefix_member *member = calloc(1, sizeof *member);
-    if (member == NULL)
-        return false;
     pthread_rwlock_wrlock(&tracking->members);
-    struct prefix *prefix = get_prefix(tracking, name);
-    if (prefix != NULL) {
-        *member = (struct prefix_member){
-            .prefix = prefix, .tracker = tracker, .group = tracker->next_group++};
-        LIST_INSERT_HEAD(&prefix->members, member, of_prefix);
-    }
+    bool are_added = prefix_table_add(tracking->prefixes, conn->session.tracker, names, count);
     pthread_rwlock_unlock(&tracking->members);
-    if (prefix == NULL) {
-        free(member);
-        return false;
-    }
-    if (before == NULL)
-        LIST_INSERT_HEAD(&tracker->prefixes, member, of_tracker);
-    else
-        LIST_INSERT_AFTER(before, member, of_tracker);
-    tracker->prefix_count++;
-    conn->session.tracking_bytes += member_bytes(member);
-    return true;
-}
-
-void tracking_each_prefix(const struct tracker *tracker,
-                          void (*visit)(void *arg, struct resp_slice prefix), void *arg)
-{
-    const struct prefix_member *member;
-    LIST_FOREACH (member, &tracker->prefixes, of_tracker)
-        visit(arg, (struct resp_slice){member->prefix->name, member->prefix->len});
+    note_memory(conn);
+    return are_added;
 }
 
 /* ---- the mode of a client ---- */
@@ -308,7 +197,7 @@ static bool turn_on(struct conn *conn)
     LIST_INSERT_HEAD(&tracking->all, tracker, of_all);
     pthread_rwlock_unlock(&tracking->members);
     conn->session.tracker = tracker;
-    conn->session.tracking_bytes = sizeof *tracker;
+    note_memory(conn);
     return true;
 }
 
@@ -334,8 +223,7 @@ void tracking_end(struct conn *conn)
     if (tracker == NULL)
         return;
     pthread_rwlock_wrlock(&tracking->members);
-    for (struct prefix_member *member; (member = LIST_FIRST(&tracker->prefixes)) != NULL;)
-        drop_member(tracking, member);
+    prefix_table_drop(tracking->prefixes, tracker);
     LIST_REMOVE(tracker, of_all);
     pthread_rwlock_unlock(&tracking->members);
     conn->session.tracker = NULL;
@@ -503,5 +391,5 @@ uint64_t tracking_items(const struct tracking *tracking)
 
 uint64_t tracking_prefixes(const struct tracking *tracking)
 {
-    return atomic_load_explicit(&tracking->prefix_count, memory_order_relaxed);
+    return prefix_table_count(tracking->prefixes);
 }

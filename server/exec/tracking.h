@@ -31,11 +31,8 @@ void tracking_end(struct conn *conn); /* if it is on */
 /* The client is disconnected: the same, and it is no target any more. */
 void tracking_leave(struct conn *conn);
 
-/* Adds a prefix, in broadcasting mode, if it is not there yet. False: out of memory. */
-bool tracking_add_prefix(struct conn *conn, struct resp_slice prefix);
-/* Calls `visit` for each of its prefixes, in the order of their names. */
-void tracking_each_prefix(const struct tracker *tracker,
-                          void (*visit)(void *arg, struct resp_slice prefix), void *arg);
+/* Adds prefixes, in broadcasting mode; see prefix_table_add. */
+bool tracking_add_prefixes(struct conn *conn, const struct resp_slice *names, uint32_t count);
 
 /* ---- reads ---- */
 

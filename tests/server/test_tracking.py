@@ -303,6 +303,72 @@ def test_broadcast_by_prefix(connect):
     assert client.reply() == invalid("c:")
 
 
+def overlap(a, b):
+    return a.startswith(b) or b.startswith(a)
+
+
+def refusal(existing, given):
+    """Redis's words about the first of the given prefixes that overlaps with any; None: none does."""
+    for i, prefix in enumerate(given):
+        for kind, others in (("an existing", sorted(existing)), ("another provided", given[i + 1:])):
+            for other in others:
+                if overlap(prefix, other):
+                    return (f"-ERR Prefix '{prefix}' overlaps with {kind} prefix '{other}'. Prefixes for a single "
+                            "client must not overlap.\r\n").encode()
+    return None
+
+
+def test_random_prefixes(connect):
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    chance = random.Random(seed)
+
+    def name(most):
+        return "".join(chance.choice("ab") for _ in range(chance.randrange(most)))
+
+    clients, has, writer = [connect() for _ in range(4)], [set() for _ in range(4)], connect()
+    for _ in range(300):
+        i = chance.randrange(4)
+        if chance.random() < 0.1:
+            assert clients[i].call("CLIENT", "TRACKING", "OFF") == OK
+            has[i] = set()
+        elif chance.random() < 0.5:
+            given = [name(7) for _ in range(chance.randrange(1, 4))]
+            words = [word for prefix in given for word in ("PREFIX", prefix)]
+            refused = refusal(has[i], given)
+            assert clients[i].call("CLIENT", "TRACKING", "ON", "BCAST", *words) == (refused or OK)
+            has[i] |= set() if refused else set(given)
+        else:
+            key = name(9)
+            assert writer.call("SET", key, "1") == OK
+            told = [client for client, prefixes in zip(clients, has) if any(key.startswith(p) for p in prefixes)]
+            for client in told:
+                assert client.reply() == invalid(key)
+            for client in clients:
+                assert client.call("PING") == b"+PONG\r\n"
+
+
+@pytest.mark.vellum
+def test_many_prefixes(connect):
+    """A search among them by walking would take hours in all."""
+    count = 200000
+    clients, writer = [connect(), connect()], connect()
+    for odd, client in enumerate(clients):
+        names = [f"{number:06d}" for number in range(odd, count, 2)]
+        random.shuffle(names)
+        words = [word for name in names for word in ("PREFIX", name)]
+        assert client.call("CLIENT", "TRACKING", "ON", "BCAST", *words) == OK
+        assert client.call("CLIENT", "TRACKING", "ON", "BCAST", *words[:2]) == refusal({names[0]}, [names[0]])
+    for _ in range(1000):
+        number = random.randrange(count)
+        writer.call("SET", f"{number:06d}:key", "1")
+        assert clients[number % 2].reply() == invalid(f"{number:06d}:key")
+    quiet(*clients)
+    assert clients[0].call("CLIENT", "TRACKING", "OFF") == OK
+    writer.call("SET", "000001", "1")
+    assert clients[1].reply() == invalid("000001")
+
+
 def test_broadcast_without_own_changes(connect):
     client, other = connect("ON", "BCAST", "NOLOOP"), connect("ON", "BCAST")
     client.call("SET", "a", "1")

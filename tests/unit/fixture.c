@@ -14,7 +14,9 @@
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
 #include "server/core/latency.h"
+#include "server/exec/long_run.h"
 #include "server/exec/slowlog.h"
+#include "server/exec/tracking.h"
 #include "server/exec/watch.h"
 #include "server/commands/commands.h"
 #include "server/loop/conn_turn.h"
@@ -107,6 +109,8 @@ struct fixture *fixture_new(struct store *store, uint32_t workers)
     server->slowlog = slowlog_new();
     assert_non_null(server->slowlog);
     slowlog_follow(server);
+    server->tracking = tracking_new(server, long_run_in_store);
+    assert_non_null(server->tracking);
     server->latency = latency_new();
     assert_non_null(server->latency);
     assert_non_null(server->pubsub);
@@ -155,6 +159,7 @@ enum store_result fixture_free(struct fixture *fixture)
     }
     for (uint32_t i = 0; i < server->worker_count; i++)
         worker_free(fixture->workers[i]);
+    tracking_free(server->tracking);
     watch_registry_free(server->watches);
     pubsub_free(server->pubsub);
     slowlog_free(server->slowlog);
