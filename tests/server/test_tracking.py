@@ -336,6 +336,8 @@ def test_random_prefixes(connect):
             given = [name(7) for _ in range(chance.randrange(1, 4))]
             words = [word for prefix in given for word in ("PREFIX", prefix)]
             refused = refusal(has[i], given)
+            if harness.IS_REDIS and refused and b"provided" in refused and given[0].encode() not in refused.split(b"'"):
+                continue  # it refuses, then says OK: its check returns the index as if that were a truth value
             assert clients[i].call("CLIENT", "TRACKING", "ON", "BCAST", *words) == (refused or OK)
             has[i] |= set() if refused else set(given)
         else:
