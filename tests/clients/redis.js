@@ -2,7 +2,7 @@
 // port is the first. Ends with "done".
 'use strict';
 const assert = require('assert');
-const { createClient, defineScript, WatchError } = require('redis');
+const { BasicClientSideCache, createClient, defineScript, WatchError } = require('redis');
 
 const port = Number(process.argv[2]);
 const RESP = Number(process.argv[3]);
@@ -116,10 +116,36 @@ async function queue(redis) {
   await worker.close();
 }
 
+// Two clients with caches of their own, in one program; a counter that both read and change in turns is
+// never behind, and is read from the cache in between.
+async function caching(redis) {
+  if (RESP !== 3) return;
+  const caches = [0, 1].map(() => new BasicClientSideCache({ maxEntries: 100, recordStats: true }));
+  const clients = [];
+  for (const clientSideCache of caches) clients.push(await connect({ clientSideCache }));
+  await redis.mSet({ counter: '0', 'hot:1': 'a', 'hot:2': 'b' });
+  for (let i = 1; i <= 200; i++) {
+    const [writer, reader] = i % 2 ? clients : [...clients].reverse();
+    assert.strictEqual(await writer.incr('counter'), i);
+    // Its invalidation comes before the reply to what is sent after the reply to INCR.
+    await reader.ping();
+    assert.strictEqual(await reader.get('counter'), String(i));
+    for (let j = 0; j < 3; j++) assert.strictEqual(await reader.get('hot:1'), 'a');
+  }
+  const stats = caches.map((cache) => cache.stats());
+  assert.ok(stats.every(({ hitCount }) => hitCount >= 298), JSON.stringify(stats));
+  await redis.flushAll();
+  await Promise.all(clients.map((client) => client.ping()));
+  assert.deepStrictEqual(await Promise.all(clients.map((client) => client.get('hot:1'))), [null, null]);
+  for (const client of clients) await client.close();
+}
+
 async function main() {
   const redis = await connect({ name: 'node-redis-test' });
   assert.strictEqual(await redis.clientGetName(), 'node-redis-test');
-  for (const work of [values, pipeline, transaction, scripts, messages, queue]) await work(redis);
+  for (const work of [values, pipeline, transaction, scripts, messages, queue, caching]) {
+    await work(redis);
+  }
   await redis.close();
   console.log('done');
 }
