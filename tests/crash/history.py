@@ -14,128 +14,10 @@ import threading
 import time
 
 import harness
+from operations import apply_command, encode, first_operation, operation, read_value
 
-STRINGS = 40
-LIST_MOST = 3000
-FIELDS = 4000
 IN_FLIGHT = 8
 WRITERS = 4
-
-
-# ---- operations: each a list of commands, several of them a transaction ----
-
-def value(chance, number, least, most):
-    """Bytes that say which operation wrote them, all the way through."""
-    size = chance.randrange(least, most)
-    mark = b"%010d." % number
-    return (mark * (size // len(mark) + 1))[:size]
-
-
-def large(chance, number):
-    return value(chance, number, 3000, chance.choice((5000, 20_000, 400_000)))
-
-
-def string_key(chance, name):
-    return b"%s:s%d" % (name, chance.randrange(STRINGS))
-
-
-def one_set(chance, name, number):
-    return (b"SET", string_key(chance, name), value(chance, number, 10, 600))
-
-
-def one_large(chance, name, number):
-    return (b"SET", string_key(chance, name), large(chance, number))
-
-
-def one_range(chance, name, number):
-    return (b"SETRANGE", string_key(chance, name), b"%d" % chance.randrange(200_000),
-            value(chance, number, 10, 9000))
-
-
-def one_delete(chance, name, _):
-    return (b"DEL", string_key(chance, name))
-
-
-def one_mset(chance, name, number):
-    pairs = [(string_key(chance, name), value(chance, number, 10, 3000)) for _ in range(4)]
-    return (b"MSET", *[word for pair in pairs for word in pair])
-
-
-def one_fields(chance, name, number):
-    fields = [b"f%d" % chance.randrange(FIELDS) for _ in range(chance.choice((1, 5, 60)))]
-    pairs = [(field, value(chance, number, 10, 100)) for field in fields]
-    return (b"HSET", name + b":h", *[word for pair in pairs for word in pair])
-
-
-def one_forget(chance, name, _):
-    return (b"HDEL", name + b":h", *[b"f%d" % chance.randrange(FIELDS) for _ in range(5)])
-
-
-def one_push(chance, name, number):
-    count = chance.choice((1, 5, 60))
-    return (b"RPUSH", name + b":l", *[b"%d.%d" % (number, i) for i in range(count)])
-
-
-def one_trim(_chance, name, _number):
-    return (b"LTRIM", name + b":l", b"%d" % -LIST_MOST, b"-1")
-
-
-def one_drop(chance, name, _):
-    return (b"DEL", name + chance.choice((b":l", b":h")))
-
-
-COMMANDS = {one_set: 40, one_large: 6, one_range: 6, one_delete: 8, one_mset: 12, one_fields: 12,
-            one_forget: 4, one_push: 10, one_trim: 2}
-
-
-def operation(chance, name, number):
-    if chance.random() < 0.002:
-        return [one_drop(chance, name, number)]
-    count = chance.choice((2, 3, 6)) if chance.random() < 0.15 else 1
-    makers = chance.choices(list(COMMANDS), list(COMMANDS.values()), k=count)
-    return [make(chance, name, number) for make in makers]
-
-
-def encode(commands):
-    words = b"".join(harness.encode(*command) for command in commands)
-    if len(commands) == 1:
-        return words, 1
-    return harness.encode("MULTI") + words + harness.encode("EXEC"), len(commands) + 2
-
-
-# ---- what operations make of keys ----
-
-def pairs_of(words):
-    return list(zip(words[::2], words[1::2]))
-
-
-def apply_command(state, words):
-    """Changes `state`, a dictionary of keys; returns the keys it touched. Values are replaced, never
-    changed, so that a copy of the dictionary is a copy of everything."""
-    name, key, rest = words[0], words[1], words[2:]
-    old = state.get(key)
-    if name == b"MSET":
-        state.update(pairs_of(words[1:]))
-        return [key for key, _ in pairs_of(words[1:])]
-    if name == b"SET":
-        new = rest[0]
-    elif name == b"DEL":
-        new = None
-    elif name == b"SETRANGE":
-        offset, there = int(rest[0]), old or b""
-        new = there[:offset].ljust(offset, b"\0") + rest[1] + there[offset + len(rest[1]):]
-    elif name == b"HSET":
-        new = {**(old or {}), **dict(pairs_of(rest))}
-    elif name == b"HDEL":
-        new = {field: v for field, v in (old or {}).items() if field not in rest}
-    elif name == b"RPUSH":
-        new = (old or ()) + rest
-    else:
-        new = (old or ())[int(rest[0]):]
-    state[key] = new
-    if not new:
-        del state[key]
-    return [key]
 
 
 class History:
@@ -153,7 +35,8 @@ class History:
 
     def next(self):
         self.number += 1
-        made = operation(self.chance, self.name, self.number)
+        make = operation if self.operations else first_operation
+        made = make(self.chance, self.name, self.number, self.state)
         self.operations.append(made)
         self.sent.append(time.monotonic())
         return made
@@ -235,15 +118,7 @@ class Writers:
 
 def read_all(client):
     """Everything that is there, by key."""
-    seen = {}
-    keys = client.keys("*")
-    read = {b"string": "GET", b"hash": "HGETALL", b"list": "LRANGE"}
-    for key in keys:
-        kind = client.type(key)
-        words = [read[kind], key] + ([0, -1] if kind == b"list" else [])
-        got = client.execute_command(*words)
-        seen[key] = tuple(got) if kind == b"list" else got
-    return seen
+    return {key: read_value(client, key) for key in client.keys("*")}
 
 
 def of_writer(seen, history):

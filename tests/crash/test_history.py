@@ -1,6 +1,7 @@
 """The checker of acknowledged writes notices what it is there to notice."""
 
 import os
+import random
 import sys
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import harness  # noqa: E402
 import history  # noqa: E402
 
 
@@ -76,3 +78,29 @@ def test_what_operations_make_of_keys():
                   (b"MSET", b"m", b"1", b"n", b"2"), (b"DEL", b"n"), (b"DEL", b"none")]:
         history.apply_command(state, words)
     assert state == {b"s": b"\0zxy", b"l": (b"2", b"3"), b"h": {b"g": b"2"}, b"m": b"1"}
+
+
+def follow(server):
+    client = server.client()
+    writer = history.History(b"w", random.randrange(1 << 30))
+    for _ in range(40):
+        with harness.Raw(server.port) as raw:
+            for _ in range(100):
+                sent, count = history.encode(writer.next())
+                raw.send(sent)
+                for _ in range(count):
+                    reply = raw.reply()
+                    assert reply[:1] != b"-", (writer.operations[-1], reply)
+        seen = history.read_all(client)
+        assert history.check([writer], seen, lambda writer: len(writer.operations)) == []
+        writer.go_on(seen)
+
+
+def test_the_model_is_what_a_server_does():
+    """All kinds of operations, one at a time, and what is there after some."""
+    server = harness.Server(1)
+    server.start()
+    try:
+        follow(server)
+    finally:
+        server.stop()
