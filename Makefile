@@ -227,6 +227,7 @@ SERVER_SRC := \
 	server/script/script_cjson.c \
 	server/script/script_cmsgpack.c \
 	server/script/script_error.c \
+	server/script/script_function.c \
 	server/script/script_pattern.c \
 	server/script/script_redis.c \
 	server/script/script_reply.c \
@@ -266,6 +267,7 @@ SERVER_SRC := \
 	server/commands/cmd_rdma.c \
 	server/commands/cmd_scan.c \
 	server/commands/cmd_script.c \
+	server/commands/cmd_function.c \
 	server/commands/cmd_server.c \
 	server/commands/cmd_set.c \
 	server/commands/cmd_set_algebra.c \

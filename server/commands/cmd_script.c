@@ -181,7 +181,7 @@ static enum store_result evaluate(struct call *call)
     if (state == NULL)
         return STORE_NO_MEMORY;
     enum store_result result =
-        script_run(state, call, script, !writes, 3, 3 + evaluation->key_count);
+        script_run(state, call, script, NULL, !writes, 3, 3 + evaluation->key_count);
     if (result == STORE_OK)
         nested_calls_end(call->nested_calls);
     return result;

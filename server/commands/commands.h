@@ -346,7 +346,13 @@ command_fn cmd_script_flush;
 command_fn cmd_script_help;
 command_fn cmd_script_kill;
 command_fn cmd_script_load;
+command_fn cmd_fcall;
+command_fn cmd_function_delete;
+command_fn cmd_function_flush;
+command_fn cmd_function_load;
 declare_fn eval_declare;
+declare_fn fcall_declare;
 may_write_fn eval_may_write;
+may_write_fn fcall_may_write;
 
 #endif

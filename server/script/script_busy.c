@@ -97,6 +97,11 @@ static void raise_end(lua_State *lua, enum store_result result)
 void script_check_interrupt(lua_State *lua)
 {
     struct script_state *state = script_state_of(lua);
+    if (state->registers) {
+        if (commandstats_clock() > state->register_until)
+            script_raise(lua, "FUNCTION LOAD timeout");
+        return;
+    }
     if (state->is_over)
         raise_end(lua, state->result);
     look_at_clock(state);

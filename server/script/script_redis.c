@@ -15,6 +15,7 @@
 #include "server/exec/request.h"
 #include "server/script/script_busy.h"
 #include "server/script/script_error.h"
+#include "server/script/script_function.h"
 #include "server/script/script_reply.h"
 #include "server/script/script_state.h"
 #include "server/script/script_value.h"
@@ -143,6 +144,8 @@ static int call_command(lua_State *lua, bool raises)
 {
     struct script_state *state = script_state_of(lua);
     size_t argc = (size_t)lua_gettop(lua);
+    if (state->registers)
+        return script_raise(lua, "redis.call can not be called on FUNCTION LOAD");
     if (state->is_over)
         return script_unwind(lua, state->result);
     const char *problem = "Please specify at least one argument for this redis lib call";
@@ -207,6 +210,8 @@ static int redis_setresp(lua_State *lua)
     lua_Number version = lua_tonumber(lua, 1);
     if (version != 2 && version != 3)
         return script_raise(lua, "RESP version must be 2 or 3.");
+    if (script_state_of(lua)->registers)
+        return script_raise(lua, "redis.setresp can not be called on FUNCTION LOAD");
     script_state_of(lua)->call->session->resp_version = (uint8_t)version;
     return 0;
 }
@@ -238,6 +243,8 @@ static int redis_log(lua_State *lua)
     lua_Number level = lua_tonumber(lua, 1);
     if (!(level >= CONFIG_LOG_DEBUG && level <= CONFIG_LOG_WARNING))
         return script_raise(lua, "Invalid debug level.");
+    if (state->registers)
+        return 0;
     if (++state->logged > LOG_LINES_MAX)
         return script_raise(lua, "too many lines for the log");
     struct resp_writer *line = script_scratch(lua);
@@ -293,6 +300,8 @@ static int redis_acl_check_cmd(lua_State *lua)
 {
     struct script_state *state = script_state_of(lua);
     int argc = lua_gettop(lua);
+    if (state->registers)
+        return script_raise(lua, "redis.acl_check_cmd can not be called on FUNCTION LOAD");
     if (argc == 0)
         return script_raise(lua, "Please specify at least one argument for this redis lib call");
     if (!take_args(lua, state, (size_t)argc))
@@ -340,6 +349,8 @@ void script_open_redis(lua_State *lua)
         lua_pushinteger(lua, numbers[i].number);
         lua_setfield(lua, -2, numbers[i].name);
     }
+    script_push_register(lua);
+    lua_setfield(lua, -2, "register_function");
     lua_pushliteral(lua, VELLUM_REDIS_VERSION);
     lua_setfield(lua, -2, "REDIS_VERSION");
 }

@@ -24,6 +24,7 @@
 #include "server/script/script_cjson.h"
 #include "server/script/script_cmsgpack.h"
 #include "server/script/script_error.h"
+#include "server/script/script_function.h"
 #include "server/script/script_redis.h"
 #include "server/script/script_reply.h"
 #include "server/script/script_seal.h"
@@ -236,6 +237,7 @@ static int compile(lua_State *lua)
 struct run {
     struct script_state *state;
     size_t key_at, arg_at;
+    const struct libraries *libraries; /* NULL: a script */
 };
 
 /* Converts an error to a table with its text and position. */
@@ -348,6 +350,42 @@ static bool is_counted(lua_State *lua)
     return is;
 }
 
+static void push_arguments(lua_State *lua, const struct call *call, size_t from, size_t to)
+{
+    lua_createtable(lua, (int)(to - from), 0);
+    for (size_t i = from; i < to; i++) {
+        lua_pushlstring(lua, call->argv[i].data, call->argv[i].len);
+        lua_rawseti(lua, -2, (int)(i - from) + 1);
+    }
+}
+
+/* Pushes what is to be called, with its arguments. Returns their number, or -1 after an error. */
+static int push_called(lua_State *lua, const struct run *run)
+{
+    struct script_state *state = run->state;
+    struct call *call = state->call;
+    if (run->libraries != NULL) {
+        if (!script_push_function(lua, state, run->libraries))
+            return -1;
+        push_arguments(lua, call, run->key_at, run->arg_at);
+        push_arguments(lua, call, run->arg_at, call->argc);
+        return 2;
+    }
+    if (!push_function(lua, state, state->script)) {
+        if (!state->is_over)
+            refuse_script(lua, state, state->script, call->reply);
+        else if (state->result == STORE_OK) /* killed while it was compiled */
+            write_error(lua, call, state->script);
+        return -1;
+    }
+    push_kept(lua, KEPT_GLOBALS);
+    set_arguments(lua, call, KEPT_KEYS, run->key_at, run->arg_at);
+    set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
+    lua_pop(lua, 1);
+    state->has_arguments = true;
+    return 0;
+}
+
 static int run_protected(lua_State *lua)
 {
     struct run *run = lua_touserdata(lua, 1);
@@ -358,19 +396,10 @@ static int run_protected(lua_State *lua)
     int handler = lua_gettop(lua);
     state->is_hooked = true; /* text and arguments may be large blocks */
     script_set_hook(lua, state);
-    if (!push_function(lua, state, state->script)) {
-        if (!state->is_over)
-            refuse_script(lua, state, state->script, call->reply);
-        else if (state->result == STORE_OK) /* killed while it was compiled */
-            write_error(lua, call, state->script);
+    int argument_count = push_called(lua, run);
+    if (argument_count < 0)
         return 0;
-    }
-    push_kept(lua, KEPT_GLOBALS);
-    set_arguments(lua, call, KEPT_KEYS, run->key_at, run->arg_at);
-    set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
-    lua_pop(lua, 1);
-    state->has_arguments = true;
-    bool is_well = lua_pcall(lua, 0, 1, handler) == 0;
+    bool is_well = lua_pcall(lua, argument_count, 1, handler) == 0;
     call->nested_calls->error_is_counted = is_counted(lua);
     if (is_well)
         script_write_reply(lua, call, call->session->resp_version);
@@ -482,11 +511,13 @@ static void heed_late_kill(struct script_state *state, size_t start)
 }
 
 enum store_result script_run(struct script_state *state, struct call *call, struct script *script,
-                             bool is_readonly, size_t key_at, size_t arg_at)
+                             const struct libraries *libraries, bool is_readonly, size_t key_at,
+                             size_t arg_at)
 {
     assert(key_at <= arg_at && arg_at <= call->argc);
     struct session *session = call->session;
-    struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at};
+    struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at,
+                      .libraries = libraries};
     uint32_t db = session->db;
     size_t start = call->reply->len;
     begin(state, call, script);

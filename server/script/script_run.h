@@ -8,6 +8,7 @@
 #include "server/script/script.h"
 
 struct script_state;
+struct libraries;
 struct worker;
 
 /* The worker's state. It is created if there is none, or if it is older than the last SCRIPT FLUSH.
@@ -19,9 +20,11 @@ struct script_state *script_state_get(struct worker *worker);
 bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply);
 
 /* Runs the script for a call whose nested calls are settled. Its arguments from `key_at` on are the
- * keys, those from `arg_at` on the others. */
+ * keys, those from `arg_at` on the others. With `libraries` it calls the function that argument 1
+ * names, and `script` stands for it. */
 STORE_MUST_CHECK enum store_result script_run(struct script_state *state, struct call *call,
-                                              struct script *script, bool is_readonly,
+                                              struct script *script,
+                                              const struct libraries *libraries, bool is_readonly,
                                               size_t key_at, size_t arg_at);
 
 #endif

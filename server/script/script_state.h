@@ -65,6 +65,12 @@ struct script_state {
     uint16_t random[3];
     uint32_t logged; /* lines written */
     struct script_json json;
+
+    /* functions, see script_function.h */
+    bool registers;              /* the code of a library is running */
+    uint64_t register_until;     /* it is ended then */
+    bool has_libraries;          /* they are those of this version: */
+    uint64_t libraries_version;
 };
 
 /* Without libraries and hook; script_run.c adds them. NULL: out of memory. */

@@ -187,6 +187,7 @@ enum format_flags {
 };
 #define FORMAT_DAMAGED UINT32_MAX /* database id of an item found damaged; in memory only */
 #define FORMAT_HIDDEN (UINT32_MAX - 1)
+#define FORMAT_META (UINT32_MAX - 2) /* database id of STORE_META_DB */
 
 enum format_op {
     FORMAT_PUT = 1,
