@@ -25,7 +25,7 @@
 
 #define STORE_DB_COUNT 16
 #define STORE_META_DB (STORE_DB_COUNT + 1) /* store_key.db of the server's own items: see below */
-#define STORE_SLOT_COUNT 16384 /* Redis Cluster's hash slots */
+#define STORE_SLOT_COUNT 16384             /* Redis Cluster's hash slots */
 #define STORE_NO_EXPIRY (-1)
 
 #define STORE_MUST_CHECK __attribute__((warn_unused_result))

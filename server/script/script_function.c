@@ -127,7 +127,8 @@ static void take_table(lua_State *lua)
     while (lua_next(lua, 1) != 0) {
         const char *key = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : NULL;
         if (key == NULL)
-            script_raise(lua, "named argument key given to redis.register_function is not a string");
+            script_raise(lua,
+                         "named argument key given to redis.register_function is not a string");
         if (strcmp(key, "function_name") == 0 && lua_type(lua, -1) == LUA_TSTRING)
             lua_replace(lua, 2);
         else if (strcmp(key, "callback") == 0 && lua_type(lua, -1) == LUA_TFUNCTION)
@@ -153,8 +154,8 @@ static int register_function(lua_State *lua)
 {
     int count = lua_gettop(lua);
     if (!script_state_of(lua)->registers)
-        return script_raise(
-            lua, "redis.register_function can only be called on FUNCTION LOAD command");
+        return script_raise(lua,
+                            "redis.register_function can only be called on FUNCTION LOAD command");
     if (count < 1 || count > 2)
         return script_raise(lua, "wrong number of arguments to redis.register_function");
     if (count == 1 && lua_type(lua, 1) != LUA_TTABLE)

@@ -516,8 +516,7 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
 {
     assert(key_at <= arg_at && arg_at <= call->argc);
     struct session *session = call->session;
-    struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at,
-                      .libraries = libraries};
+    struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at, .libraries = libraries};
     uint32_t db = session->db;
     size_t start = call->reply->len;
     begin(state, call, script);

@@ -67,9 +67,9 @@ struct script_state {
     struct script_json json;
 
     /* functions, see script_function.h */
-    bool registers;              /* the code of a library is running */
-    uint64_t register_until;     /* it is ended then */
-    bool has_libraries;          /* they are those of this version: */
+    bool registers;          /* the code of a library is running */
+    uint64_t register_until; /* it is ended then */
+    bool has_libraries;      /* they are those of this version: */
     uint64_t libraries_version;
 };
 
