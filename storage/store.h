@@ -24,8 +24,8 @@
 #include "storage/sizes.h"
 
 #define STORE_DB_COUNT 16
-#define STORE_META_DB (STORE_DB_COUNT + 1) /* store_key.db of the server's own items: see below */
-#define STORE_SLOT_COUNT 16384             /* Redis Cluster's hash slots */
+#define STORE_META_DB 17 /* items outside all databases: no scan, flush or eviction sees them */
+#define STORE_SLOT_COUNT 16384 /* Redis Cluster's hash slots */
 #define STORE_NO_EXPIRY (-1)
 
 #define STORE_MUST_CHECK __attribute__((warn_unused_result))
@@ -204,8 +204,7 @@ struct store_key {
     const char *data;
     uint32_t len;
     uint16_t slot; /* hash slot */
-    uint8_t db;    /* 0 .. STORE_DB_COUNT - 1, or STORE_META_DB: items that no scan, count, flush,
-                      swap, eviction or observer sees; they never expire */
+    uint8_t db;    /* 0 .. STORE_DB_COUNT - 1, or STORE_META_DB */
     uint8_t mode;  /* enum store_mode: what the request may do with it */
     uint64_t hash;
 };
