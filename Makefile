@@ -228,8 +228,10 @@ SERVER_SRC := \
 	server/script/script_cmsgpack.c \
 	server/script/script_error.c \
 	server/script/script_function.c \
+	server/script/script_library.c \
 	server/script/script_pattern.c \
 	server/script/script_redis.c \
+	server/script/script_register.c \
 	server/script/script_reply.c \
 	server/script/script_run.c \
 	server/script/script_seal.c \
@@ -268,6 +270,8 @@ SERVER_SRC := \
 	server/commands/cmd_scan.c \
 	server/commands/cmd_script.c \
 	server/commands/cmd_function.c \
+	server/commands/cmd_function_dump.c \
+	server/commands/function_value.c \
 	server/commands/cmd_server.c \
 	server/commands/cmd_set.c \
 	server/commands/cmd_set_algebra.c \

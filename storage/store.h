@@ -9,9 +9,8 @@
  *     returns that at once, the engine loads what is missing and calls it again from the top. Its
  *     buffered writes are discarded in between: until its last run it must have no other effect.
  *
- * Units: lengths in bytes, times in Unix milliseconds unless the name says otherwise.
- * Threads: a store_worker and its requests belong to one thread; a struct store to all of them.
- * Errors: functions that can fail return enum store_result; nothing exits, prints or keeps errno.
+ * Units: bytes, and Unix milliseconds unless the name says otherwise. A store_worker and its
+ * requests belong to one thread. Functions that can fail return enum store_result.
  */
 #ifndef VELLUM_STORE_H
 #define VELLUM_STORE_H

@@ -2,44 +2,30 @@
  * FUNCTION, FCALL and FCALL_RO.
  *
  * All libraries are one item of the store's own database, so that they are as durable as data, and
- * every call sees those of its moment. FCALL reads that item in its transaction; a worker compiles
- * the code again only if the item's version is another one.
+ * every call sees those of its moment. FCALL reads that item in its transaction, under a shared
+ * lock of its key; those that change it hold the exclusive one. A worker loads the code again only
+ * if the item has changed (script_function.c).
  */
 #include "server/commands/commands.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "server/base/glob.h"
+#include "server/commands/function_value.h"
 #include "server/core/call.h"
+#include "server/core/commandstats.h"
 #include "server/core/server.h"
+#include "server/core/worker.h"
+#include "server/exec/monitor.h"
 #include "server/exec/nested.h"
 #include "server/exec/request.h"
+#include "server/exec/runner_reply.h"
 #include "server/script/script.h"
 #include "server/script/script_busy.h"
 #include "server/script/script_function.h"
 #include "server/script/script_run.h"
 
-static void libraries_key(const struct call *call, struct store_key *key, enum store_mode mode)
-{
-    store_key(call->server->store, key, STORE_META_DB, "functions", 9, mode);
-}
-
-static enum store_result read_libraries(struct call *call, const struct store_key *key,
-                                        struct libraries *libraries)
-{
-    struct store_item item;
-    *libraries = (struct libraries){.bytes = "", .version = 1};
-    enum store_result result = store_get(call->txn, key, &item);
-    if (result == STORE_ABSENT)
-        return STORE_OK;
-    if (result == STORE_OK)
-        result = store_load(call->txn, &item, &libraries->bytes);
-    if (result != STORE_OK)
-        return result;
-    libraries->len = item.length;
-    libraries->version = item.version;
-    return STORE_OK;
-}
+#define NSEC_PER_MS 1000000
 
 /* ---- FCALL ---- */
 
@@ -49,7 +35,6 @@ static void function_free(void *arg)
     script_release(arg);
 }
 
-/* Stands for the function where a script is expected; its SHA-1 is the function's name. */
 static bool prepare(struct call *call)
 {
     struct nested_calls *nested_calls = call->nested_calls;
@@ -59,43 +44,46 @@ static bool prepare(struct call *call)
             return false;
         nested_calls_settle(nested_calls, call);
     }
-    struct script *script = calloc(1, sizeof *script + 1);
-    if (script == NULL)
-        return false;
-    struct resp_slice name = call->argv[1];
-    script->holders = 1;
-    memcpy(script->sha, name.data, name.len < SHA1_HEX_LEN ? name.len : SHA1_HEX_LEN);
-    call->progress = script;
+    call->progress = script_of_function(call->argv[1]);
     call->progress_free = function_free;
-    return true;
+    return call->progress != NULL;
 }
 
+static bool is_readonly(const struct call *call)
+{
+    return (call->command->flags & CMD_READONLY) != 0;
+}
+
+/* A function that turns out to write although its keys are shared runs again with all keys. */
 bool fcall_declare(struct call *call)
 {
     struct request *request = request_of_call(call);
     if (!request_reserve_keys(request, call->argc + 1) || !prepare(call))
         return false;
-    bool is_readonly = (call->command->flags & CMD_READONLY) != 0;
+    struct function_hint hint = script_function_hint(call->worker, call->argv[1]);
     uint32_t count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
                                      call->session->db, request_known_key(request, call->command),
                                      request->keys);
-    for (uint32_t i = 0; i < count && !is_readonly; i++)
+    for (uint32_t i = 0; i < count && !is_readonly(call) && !hint.is_readonly; i++)
         request->keys[i].mode = STORE_EXCLUSIVE;
-    libraries_key(call, &request->keys[count], STORE_SHARED);
+    function_value_key(call, &request->keys[count], STORE_SHARED);
     call->keys = request->store.keys = request->keys;
     call->key_count = count;
     request->store.key_count = count + 1;
+    if (hint.wants_all)
+        request->store.scope = STORE_SCOPE_ALL;
     return true;
 }
 
 bool fcall_may_write(struct call *call)
 {
-    return (call->command->flags & CMD_READONLY) == 0;
+    return !is_readonly(call) && !script_function_hint(call->worker, call->argv[1]).is_readonly;
 }
 
 static const char *read_key_count(const struct call *call, size_t *count)
 {
     int64_t number;
+    *count = 0;
     if (!resp_read_int64(call->argv[2].data, call->argv[2].len, &number))
         return "ERR Bad number of keys provided";
     if (number > (int64_t)call->argc - 3)
@@ -108,124 +96,82 @@ static const char *read_key_count(const struct call *call, size_t *count)
 
 enum store_result cmd_fcall(struct call *call)
 {
-    struct request *request = request_of_call(call);
-    if (call->outer != NULL && request->store.scope != STORE_SCOPE_ALL) {
-        request->wants_all = true; /* EXEC has not declared the libraries */
-        return STORE_INVALID;
-    }
+    size_t key_count;
+    struct libraries libraries;
+    struct function_call function = {&libraries, read_key_count(call, &key_count)};
     if (call->progress == NULL) { /* inside EXEC: not yet declared */
         if (!prepare(call))
             return STORE_NO_MEMORY;
         nested_calls_begin(call);
     }
-    size_t key_count;
-    const char *problem = read_key_count(call, &key_count);
-    if (problem != NULL) {
-        resp_error(call->reply, problem);
-        return STORE_OK;
-    }
-    struct store_key key;
-    struct libraries libraries;
-    libraries_key(call, &key, STORE_SHARED);
-    enum store_result result = read_libraries(call, &key, &libraries);
-    if (result != STORE_OK)
-        return result;
+    monitor_feed_script(call);
     struct script_state *state = script_state_get(call->worker);
     if (state == NULL)
         return STORE_NO_MEMORY;
-    bool is_readonly = (call->command->flags & CMD_READONLY) != 0;
-    result = script_run(state, call, call->progress, &libraries, is_readonly, 3, 3 + key_count);
+    enum store_result result =
+        function_value_read(call, script_known_stamp(state, call), &libraries);
+    if (result == STORE_OK)
+        result =
+            script_run(state, call, call->progress, &function, is_readonly(call), 3, 3 + key_count);
     if (result == STORE_OK)
         nested_calls_end(call->nested_calls);
     return result;
 }
 
-/* ---- FUNCTION ---- */
+/* ---- changes ---- */
 
-/* Copies the libraries except for that of this name. */
-static bool copy_others(const struct libraries *from, struct resp_slice name, char *to, size_t *len)
+static bool declare(struct call *call, enum store_mode mode)
 {
-    struct resp_slice code, other;
-    char problem[160];
-    bool is_found = false;
-    *len = 0;
-    for (size_t at = 0, begin = 0; libraries_next(from, &at, &code); begin = at) {
-        bool is_it = library_name(code, &other, problem) == NULL && other.len == name.len &&
-                     memcmp(other.data, name.data, name.len) == 0;
-        is_found = is_found || is_it;
-        if (is_it)
-            continue;
-        memcpy(to + *len, from->bytes + begin, at - begin);
-        *len += at - begin;
-    }
-    return is_found;
+    struct request *request = request_of_call(call);
+    if (!request_reserve_keys(request, 1))
+        return false;
+    function_value_key(call, request->keys, mode);
+    call->keys = request->store.keys = request->keys;
+    call->key_count = 0;
+    request->store.key_count = 1;
+    return true;
 }
 
-static enum store_result add_library(struct call *call, struct resp_slice code,
-                                     struct resp_slice name, bool replaces)
+bool function_declare_read(struct call *call)
 {
-    struct store_key key;
-    struct libraries libraries;
-    libraries_key(call, &key, STORE_EXCLUSIVE);
-    enum store_result result = read_libraries(call, &key, &libraries);
-    if (result != STORE_OK)
-        return result;
-    char *bytes = store_alloc(call->txn, libraries.len + LIBRARY_HEAD + code.len);
-    struct script_state *state = script_state_get(call->worker);
-    if (bytes == NULL || state == NULL)
-        return STORE_NO_MEMORY;
-    size_t len;
-    if (copy_others(&libraries, name, bytes, &len) && !replaces) {
-        resp_errorf(call->reply, "ERR Library '%.*s' already exists", (int)name.len, name.data);
-        return STORE_OK;
-    }
-    uint32_t code_len = (uint32_t)code.len;
-    memcpy(bytes + len, &code_len, sizeof code_len);
-    memcpy(bytes + len + LIBRARY_HEAD, code.data, code.len);
-    len += LIBRARY_HEAD + code.len;
-    struct libraries fresh = {.bytes = bytes, .len = len};
-    if (!script_try_libraries(state, &fresh, call->reply))
-        return STORE_OK;
-    result = store_put(call->txn, &key, 0, bytes, len, STORE_NO_EXPIRY);
-    if (result == STORE_OK)
-        resp_bulk(call->reply, name.data, name.len);
-    return result;
+    return declare(call, STORE_SHARED);
+}
+
+bool function_declare_write(struct call *call)
+{
+    return declare(call, STORE_EXCLUSIVE);
 }
 
 enum store_result cmd_function_load(struct call *call)
 {
-    bool replaces = call->argc == 4 && slice_is(call->argv[2], "replace");
-    if (call->argc > 3 && !replaces) {
-        resp_errorf(call->reply, "ERR Unknown option given: %.*s",
-                    (int)(call->argv[2].len < 100 ? call->argv[2].len : 100), call->argv[2].data);
+    struct resp_slice name;
+    size_t last = call->argc - 1;
+    for (size_t i = 2; i < last; i++) {
+        if (slice_is(call->argv[i], "replace"))
+            continue;
+        resp_errorf(call->reply, "ERR Unknown option given: %.*s", (int)call->argv[i].len,
+                    call->argv[i].data);
         return STORE_OK;
     }
-    struct resp_slice code = call->argv[call->argc - 1], name;
-    char problem[160];
-    const char *error = library_name(code, &name, problem);
-    if (error == NULL)
-        return add_library(call, code, name, replaces);
-    resp_error(call->reply, error);
-    return STORE_OK;
+    enum store_result result = function_value_add(
+        call, &call->argv[last], 1, last > 2 ? FUNCTION_RELOAD : FUNCTION_LOAD, &name);
+    if (result == STORE_OK && name.data != NULL)
+        resp_bulk(call->reply, name.data, name.len);
+    return result;
 }
 
 enum store_result cmd_function_delete(struct call *call)
 {
-    struct store_key key;
     struct libraries libraries;
-    libraries_key(call, &key, STORE_EXCLUSIVE);
-    enum store_result result = read_libraries(call, &key, &libraries);
+    struct library library;
+    enum store_result result = function_value_read(call, 0, &libraries);
     if (result != STORE_OK)
         return result;
-    char *bytes = store_alloc(call->txn, libraries.len + 1);
-    size_t len;
-    if (bytes == NULL)
-        return STORE_NO_MEMORY;
-    if (!copy_others(&libraries, call->argv[2], bytes, &len)) {
+    if (!libraries_find(&libraries, call->argv[2], &library)) {
         resp_error(call->reply, "ERR Library not found");
         return STORE_OK;
     }
-    result = store_put(call->txn, &key, 0, bytes, len, STORE_NO_EXPIRY);
+    result = function_value_remove(call, &libraries, call->argv[2]);
     if (result == STORE_OK)
         resp_ok(call->reply);
     return result;
@@ -233,17 +179,194 @@ enum store_result cmd_function_delete(struct call *call)
 
 enum store_result cmd_function_flush(struct call *call)
 {
-    bool is_good =
-        call->argc == 2 ||
-        (call->argc == 3 && (slice_is(call->argv[2], "async") || slice_is(call->argv[2], "sync")));
-    if (!is_good) {
+    if (call->argc > 3) {
+        call_wrong_subcommand(call);
+        return STORE_OK;
+    }
+    if (call->argc == 3 && !slice_is(call->argv[2], "async") && !slice_is(call->argv[2], "sync")) {
         resp_error(call->reply, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
         return STORE_OK;
     }
-    struct store_key key;
-    libraries_key(call, &key, STORE_EXCLUSIVE);
-    enum store_result result = store_put(call->txn, &key, 0, "", 0, STORE_NO_EXPIRY);
+    enum store_result result = function_value_clear(call);
     if (result == STORE_OK)
         resp_ok(call->reply);
     return result;
+}
+
+/* ---- LIST ---- */
+
+struct listing {
+    bool with_code, has_pattern;
+    struct resp_slice pattern;
+};
+
+static bool read_listing(struct call *call, struct listing *listing)
+{
+    *listing = (struct listing){.with_code = false};
+    for (size_t i = 2; i < call->argc; i++) {
+        struct resp_slice word = call->argv[i];
+        if (!listing->with_code && slice_is(word, "withcode")) {
+            listing->with_code = true;
+        } else if (listing->has_pattern || !slice_is(word, "libraryname")) {
+            resp_errorf(call->reply, "ERR Unknown argument %.*s", (int)word.len, word.data);
+            return false;
+        } else if (i + 1 == call->argc) {
+            resp_error(call->reply, "ERR library name argument was not given");
+            return false;
+        } else {
+            listing->has_pattern = true;
+            listing->pattern = call->argv[++i];
+        }
+    }
+    return true;
+}
+
+static bool is_listed(const struct listing *listing, const struct library *library)
+{
+    return !listing->has_pattern || glob_match(listing->pattern.data, listing->pattern.len,
+                                               library->name.data, library->name.len, true);
+}
+
+static void list_flags(struct resp_writer *to, uint32_t flags)
+{
+    const struct script_flag_name *flag;
+    uint64_t count = 0;
+    for (flag = script_flag_names; flag->name != NULL; flag++)
+        count += (flags & flag->flag) != 0;
+    resp_set(to, count);
+    for (flag = script_flag_names; flag->name != NULL; flag++)
+        if ((flags & flag->flag) != 0)
+            resp_status(to, flag->name);
+}
+
+static void list_library(struct resp_writer *to, const struct library *library, bool with_code)
+{
+    struct library_function function;
+    resp_map(to, with_code ? 4 : 3);
+    resp_bulk_string(to, "library_name");
+    resp_bulk(to, library->name.data, library->name.len);
+    resp_bulk_string(to, "engine");
+    resp_bulk_string(to, "LUA");
+    resp_bulk_string(to, "functions");
+    resp_array(to, library->function_count);
+    for (size_t at = 0; library_next_function(library, &at, &function);) {
+        resp_map(to, 3);
+        resp_bulk_string(to, "name");
+        resp_bulk(to, function.name.data, function.name.len);
+        resp_bulk_string(to, "description");
+        if (function.description.data != NULL)
+            resp_bulk(to, function.description.data, function.description.len);
+        else
+            resp_null(to);
+        resp_bulk_string(to, "flags");
+        list_flags(to, function.flags);
+    }
+    if (!with_code)
+        return;
+    resp_bulk_string(to, "library_code");
+    resp_bulk(to, library->code.data, library->code.len);
+}
+
+enum store_result cmd_function_list(struct call *call)
+{
+    struct listing listing;
+    struct libraries libraries;
+    struct library library;
+    uint64_t count = 0;
+    if (!read_listing(call, &listing))
+        return STORE_OK;
+    enum store_result result = function_value_read(call, 0, &libraries);
+    if (result != STORE_OK)
+        return result;
+    for (size_t at = 0; libraries_next(&libraries, &at, &library);)
+        count += is_listed(&listing, &library);
+    resp_array(call->reply, count);
+    for (size_t at = 0; libraries_next(&libraries, &at, &library);)
+        if (is_listed(&listing, &library))
+            list_library(call->reply, &library, listing.with_code);
+    return STORE_OK;
+}
+
+/* ---- STATS, KILL, HELP ---- */
+
+/* Shows the function that is busy on the worker. False: there is none. */
+static bool show_running(struct resp_writer *to, struct worker *worker)
+{
+    struct script_shown *script = &worker->script;
+    pthread_mutex_lock(&script->lock);
+    const struct call *call = script->call;
+    bool is_any = call != NULL;
+    if (is_any) {
+        resp_map(to, 3);
+        resp_bulk_string(to, "name");
+        resp_bulk(to, call->argv[1].data, call->argv[1].len);
+        resp_bulk_string(to, "command");
+        resp_array(to, call->argc);
+        for (size_t i = 0; i < call->argc; i++)
+            resp_bulk(to, call->argv[i].data, call->argv[i].len);
+        resp_bulk_string(to, "duration_ms");
+        resp_integer(to, (int64_t)((commandstats_clock() - script->began_nsec) / NSEC_PER_MS));
+    }
+    pthread_mutex_unlock(&script->lock);
+    return is_any;
+}
+
+static void show_any_running(struct resp_writer *to, const struct server *server)
+{
+    for (uint32_t i = 0; i < server->worker_count; i++)
+        if (show_running(to, server->workers[i]))
+            return;
+    resp_null(to);
+}
+
+enum store_result cmd_function_stats(struct call *call)
+{
+    struct server *server = call->server;
+    if (worker_any_busy_is(server, false) && !worker_any_busy_is(server, true)) {
+        resp_error(call->reply, SCRIPT_BUSY_TEXT);
+        return STORE_OK;
+    }
+    resp_map(call->reply, 2);
+    resp_bulk_string(call->reply, "running_script");
+    show_any_running(call->reply, server);
+    resp_bulk_string(call->reply, "engines");
+    resp_map(call->reply, 1);
+    resp_bulk_string(call->reply, "LUA");
+    resp_map(call->reply, 2);
+    resp_bulk_string(call->reply, "libraries_count");
+    resp_integer(call->reply, (int64_t)atomic_load(&server->library_count));
+    resp_bulk_string(call->reply, "functions_count");
+    resp_integer(call->reply, (int64_t)atomic_load(&server->function_count));
+    return STORE_OK;
+}
+
+enum store_result cmd_function_kill(struct call *call)
+{
+    script_kill(call, true);
+    return STORE_OK;
+}
+
+enum store_result cmd_function_help(struct call *call)
+{
+    static const char *const lines[] = {
+        "DELETE <library>",
+        "    Delete a library with its functions.",
+        "DUMP",
+        "    Return all libraries in one payload, for RESTORE.",
+        "FLUSH [ASYNC|SYNC]",
+        "    Delete all libraries.",
+        "KILL",
+        "    End the function that runs, if it has written nothing yet.",
+        "LIST [LIBRARYNAME <pattern>] [WITHCODE]",
+        "    Show the libraries and their functions.",
+        "LOAD [REPLACE] <code>",
+        "    Load a library.",
+        "RESTORE <payload> [APPEND|FLUSH|REPLACE]",
+        "    Load the libraries of a payload, besides those that are there (APPEND, the default),",
+        "    in place of those of the same names (REPLACE), or of all (FLUSH).",
+        "STATS",
+        "    Show the function that runs, and how many libraries and functions there are.",
+        NULL};
+    call_help(call, lines);
+    return STORE_OK;
 }

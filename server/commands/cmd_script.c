@@ -120,6 +120,13 @@ static bool prepare(struct call *call)
     return true;
 }
 
+/* Without a first line that tells, the name of the command does. */
+static bool writes_by(const struct call *call, const struct script *script)
+{
+    return (script->flags & SCRIPT_HAS_SHEBANG) == 0 ? !is_readonly(call)
+                                                     : (script->flags & SCRIPT_NO_WRITES) == 0;
+}
+
 bool eval_declare(struct call *call)
 {
     struct request *request = request_of_call(call);
@@ -129,7 +136,8 @@ bool eval_declare(struct call *call)
     uint32_t count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
                                      call->session->db, request_known_key(request, call->command),
                                      request->keys);
-    for (uint32_t i = 0; i < count && !is_readonly(call); i++)
+    bool writes = evaluation->script != NULL ? writes_by(call, evaluation->script) : false;
+    for (uint32_t i = 0; i < count && writes; i++)
         request->keys[i].mode = STORE_EXCLUSIVE;
     call->keys = request->store.keys = request->keys;
     call->key_count = request->store.key_count = count;
@@ -137,13 +145,6 @@ bool eval_declare(struct call *call)
         atomic_load_explicit(&evaluation->script->wants_all, memory_order_relaxed))
         request->store.scope = STORE_SCOPE_ALL;
     return true;
-}
-
-/* Without a first line that tells, the name of the command does. */
-static bool writes_by(const struct call *call, const struct script *script)
-{
-    return (script->flags & SCRIPT_HAS_SHEBANG) == 0 ? !is_readonly(call)
-                                                     : (script->flags & SCRIPT_NO_WRITES) == 0;
 }
 
 bool eval_may_write(struct call *call)
@@ -173,10 +174,9 @@ static enum store_result evaluate(struct call *call)
     }
     assert(evaluation->key_count == call->key_count); /* KEYS are the keys that are locked */
     bool writes = writes_by(call, script);
-    if (writes && is_readonly(call)) {
-        resp_error(call->reply, "ERR Can not execute a script with write flag using *_ro command.");
+    if ((script->flags & SCRIPT_HAS_SHEBANG) != 0 &&
+        !script_may_begin(call, script->flags, is_readonly(call)))
         return STORE_OK;
-    }
     struct script_state *state = script_state_get(call->worker);
     if (state == NULL)
         return STORE_NO_MEMORY;
@@ -244,7 +244,7 @@ enum store_result cmd_script_flush(struct call *call)
 
 enum store_result cmd_script_kill(struct call *call)
 {
-    script_kill(call);
+    script_kill(call, false);
     return STORE_OK;
 }
 

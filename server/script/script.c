@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/queue.h>
 
 #include "storage/base/checks.h"
@@ -240,31 +241,38 @@ static int shown(struct resp_slice word)
     return word.len < 80 ? (int)word.len : 80;
 }
 
+const struct script_flag_name script_flag_names[] = {
+    {"no-writes", SCRIPT_NO_WRITES},
+    {"allow-oom", SCRIPT_ALLOW_OOM},
+    {"allow-stale", SCRIPT_ALLOW_STALE},
+    {"no-cluster", SCRIPT_NO_CLUSTER},
+    {"allow-cross-slot-keys", SCRIPT_ALLOW_CROSS_SLOT},
+    {NULL, 0}};
+
+uint32_t script_flag(const char *name)
+{
+    for (const struct script_flag_name *at = script_flag_names; at->name != NULL; at++)
+        if (strcasecmp(at->name, name) == 0)
+            return at->flag;
+    return 0;
+}
+
 static bool read_flags(struct script *script, struct resp_slice list, char *problem)
 {
-    static const struct {
-        const char *name;
-        uint32_t flag;
-    } names[] = {{"no-writes", SCRIPT_NO_WRITES},
-                 {"allow-oom", SCRIPT_ALLOW_OOM},
-                 {"allow-stale", SCRIPT_ALLOW_STALE},
-                 {"no-cluster", SCRIPT_NO_CLUSTER},
-                 {"allow-cross-slot-keys", SCRIPT_ALLOW_CROSS_SLOT}};
-    const size_t name_count = sizeof names / sizeof *names;
     const char *end = list.data + list.len;
     for (const char *at = list.data; list.len > 0 && at <= end;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
         struct resp_slice word = {at, (size_t)((comma != NULL ? comma : end) - at)};
         at += word.len + 1;
-        size_t i = 0;
-        while (i < name_count && !is_word(word, names[i].name))
-            i++;
-        if (i == name_count) {
+        const struct script_flag_name *flag = script_flag_names;
+        while (flag->name != NULL && !is_word(word, flag->name))
+            flag++;
+        if (flag->name == NULL) {
             snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unexpected flag in script shebang: %.*s",
                      shown(word), word.data);
             return false;
         }
-        script->flags |= names[i].flag;
+        script->flags |= flag->flag;
     }
     return true;
 }
@@ -375,6 +383,17 @@ struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool
     if (storage_checks_enabled())
         scripts_check(scripts);
     pthread_mutex_unlock(&scripts->lock);
+    return script;
+}
+
+struct script *script_of_function(struct resp_slice name)
+{
+    struct script *script = malloc(sizeof *script + name.len + 1);
+    if (script == NULL)
+        return NULL;
+    *script = (struct script){.is_function = true, .holders = 1, .len = name.len};
+    memcpy(script->text, name.data, name.len);
+    script->text[name.len] = '\0';
     return script;
 }
 

@@ -1,9 +1,14 @@
 /*
- * Libraries of functions: FUNCTION LOAD's code, and what it registers.
+ * Functions in a worker's Lua state: the libraries that are loaded in it.
  *
- * The libraries of a store are one value: for each, the length of its code (4 bytes) and the code.
- * Each worker's state loads them when it meets a version that it has not loaded yet, so that no
- * messages between workers are needed.
+ * Each worker's state loads the libraries when it meets a value of them that it has not loaded yet
+ * (script_library.h), so that workers need not tell each other. Only libraries whose id has changed
+ * are loaded again.
+ *
+ * Local variables of a library outlive a call, as in Redis, in each worker by itself. But what a
+ * run has written to them must not outlive a run that is discarded, because it had to wait or could
+ * not be committed. So a library whose variables have changed is loaded anew when such a run is
+ * noticed (struct unsettled in core/worker.h), which loses all that they held.
  */
 #ifndef VELLUM_SCRIPT_FUNCTION_H
 #define VELLUM_SCRIPT_FUNCTION_H
@@ -15,27 +20,39 @@
 
 #include "protocol/resp.h"
 
+struct call;
+struct effects;
+struct libraries;
+struct library;
 struct script_state;
+struct worker;
 
-struct libraries {
-    const char *bytes;
-    size_t len;
-    uint64_t version; /* 0: of a transaction that has not committed yet; never kept */
+/* What a call of a function needs beyond that of a script. */
+struct function_call {
+    const struct libraries *libraries;
+    const char *problem; /* the error of its arguments, if the function exists; or NULL */
 };
 
-#define LIBRARY_HEAD ((size_t)4)
+/* Runs the code of a library in order to find out what it registers, outside of a run: adds the
+ * functions to `functions`, and their number to `library`. False: an error reply was written. */
+bool script_try_library(struct script_state *state, struct call *call, struct library *library,
+                        struct resp_writer *functions);
 
-/* The library at *at, which it advances. False: the end. */
-bool libraries_next(const struct libraries *libraries, size_t *at, struct resp_slice *code);
-/* The name in the first line. Returns NULL, or the error. */
-const char *library_name(struct resp_slice code, struct resp_slice *name, char problem[160]);
+/* The stamp of the libraries that are loaded and may be used in this call; 0: none. */
+uint64_t script_known_stamp(const struct script_state *state, struct call *call);
 
-/* Runs the code of all libraries, outside of a run. False: an error reply was written. */
-bool script_try_libraries(struct script_state *state, const struct libraries *libraries,
-                          struct resp_writer *reply);
 /* Pushes the function that the running call names. False: an error reply was written. */
 bool script_push_function(lua_State *lua, struct script_state *state,
-                          const struct libraries *libraries);
-void script_push_register(lua_State *lua); /* pushes redis.register_function */
+                          const struct function_call *function);
+/* After a run: notes whether variables of its library have changed. Needs no memory. */
+void script_note_variables(struct script_state *state);
+
+/* A guess, before the libraries have been read: which keys the function needs, and how. */
+struct function_hint {
+    bool is_readonly, wants_all;
+};
+struct function_hint script_function_hint(const struct worker *worker, struct resp_slice name);
+/* The running function needs undeclared keys. */
+void script_note_wants_all(struct script_state *state);
 
 #endif
