@@ -299,7 +299,7 @@ static bool show_running(struct resp_writer *to, struct worker *worker)
     if (is_any) {
         resp_map(to, 3);
         resp_bulk_string(to, "name");
-        resp_bulk(to, call->argv[1].data, call->argv[1].len);
+        resp_bulk_string(to, script->name);
         resp_bulk_string(to, "command");
         resp_array(to, call->argc);
         for (size_t i = 0; i < call->argc; i++)

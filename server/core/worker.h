@@ -54,8 +54,9 @@ struct script_shown {
     _Atomic uint64_t bytes;
     _Atomic bool is_busy;     /* over busy-reply-threshold */
     _Atomic bool is_function; /* then: a function, not EVAL's script */
-    pthread_mutex_t lock;     /* of the next two */
+    pthread_mutex_t lock;     /* of the next three */
     const struct call *call;  /* of the busy function; NULL: there is none */
+    const char *name;
     uint64_t began_nsec;
     _Atomic bool has_written;
     _Atomic bool is_killed; /* the script must end */

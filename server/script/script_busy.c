@@ -29,6 +29,7 @@ static void note_busy(struct script_state *state, uint64_t ran_nsec)
     bool is_function = state->script->is_function;
     pthread_mutex_lock(&shown->lock);
     shown->call = is_function ? state->call : NULL;
+    shown->name = script_name(state->script);
     shown->began_nsec = state->began_nsec;
     pthread_mutex_unlock(&shown->lock);
     atomic_store_explicit(&shown->is_function, is_function, memory_order_relaxed);

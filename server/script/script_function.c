@@ -516,5 +516,6 @@ bool script_push_function(lua_State *lua, struct script_state *state,
     lua_rawgeti(lua, -1, function->number);
     lua_remove(lua, -2);
     state->function = function;
+    memcpy(state->script->text, function->name.data, function->name.len); /* in its own case */
     return true;
 }
