@@ -24,7 +24,8 @@
 /* State kept over the runs of a call. */
 struct evaluation {
     struct script *script; /* NULL: there is none, see `problem` */
-    char problem[SCRIPT_PROBLEM_MAX];
+    const char *problem;
+    char *own_problem; /* the memory of `problem`, or NULL */
     size_t key_count;
 };
 
@@ -32,6 +33,7 @@ static void evaluation_free(void *arg)
 {
     struct evaluation *evaluation = arg;
     script_release(evaluation->script);
+    free(evaluation->own_problem);
     free(evaluation);
 }
 
@@ -60,8 +62,13 @@ static void note_texts(struct server *server)
         store_note_memory(server->store, change);
 }
 
+static const char *problem_text(const char *problem)
+{
+    return problem != NULL ? problem : "OOM command not allowed when used memory > 'maxmemory'.";
+}
+
 static struct script *add_script(struct call *call, struct resp_slice text, bool is_loaded,
-                                 char *problem)
+                                 char **problem)
 {
     struct server *server = call->server;
     uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
@@ -76,10 +83,11 @@ static void find_script(struct call *call, struct evaluation *evaluation)
     if (call->command->role == ROLE_EVALSHA) {
         evaluation->script = find_by_sha(call, call->argv[1]);
         if (evaluation->script == NULL)
-            strcpy(evaluation->problem, "NOSCRIPT No matching script. Please use EVAL.");
+            evaluation->problem = "NOSCRIPT No matching script. Please use EVAL.";
         return;
     }
-    evaluation->script = add_script(call, call->argv[1], false, evaluation->problem);
+    evaluation->script = add_script(call, call->argv[1], false, &evaluation->own_problem);
+    evaluation->problem = problem_text(evaluation->own_problem);
 }
 
 /* Parses the number of keys. Returns NULL, or the error. */
@@ -109,14 +117,14 @@ static bool prepare(struct call *call)
     struct evaluation *evaluation = malloc(sizeof *evaluation);
     if (evaluation == NULL)
         return false;
-    evaluation->script = NULL;
+    *evaluation = (struct evaluation){.script = NULL};
     call->progress = evaluation;
     call->progress_free = evaluation_free;
     const char *problem = read_key_count(call, &evaluation->key_count);
     if (problem == NULL)
         find_script(call, evaluation);
     else
-        strcpy(evaluation->problem, problem);
+        evaluation->problem = problem;
     return true;
 }
 
@@ -151,6 +159,7 @@ bool eval_may_write(struct call *call)
 {
     struct evaluation found = {.script = NULL};
     find_script(call, &found);
+    free(found.own_problem);
     if (found.script == NULL)
         return !is_readonly(call);
     bool writes = writes_by(call, found.script);
@@ -201,13 +210,14 @@ enum store_result cmd_evalsha(struct call *call)
 
 enum store_result cmd_script_load(struct call *call)
 {
-    char problem[SCRIPT_PROBLEM_MAX];
+    char *problem;
     struct script_state *state = script_state_get(call->worker);
     if (state == NULL)
         return STORE_NO_MEMORY;
-    struct script *script = add_script(call, call->argv[2], true, problem);
+    struct script *script = add_script(call, call->argv[2], true, &problem);
     if (script == NULL) {
-        resp_error(call->reply, problem);
+        resp_error(call->reply, problem_text(problem));
+        free(problem);
         return STORE_OK;
     }
     if (script_compile(state, script, call->reply))

@@ -63,12 +63,11 @@ struct scripts *scripts_new(void); /* NULL: out of memory */
 void scripts_free(struct scripts *scripts);
 
 /* Both return a reference, or NULL. scripts_find: NULL if there is no such script. scripts_add:
- * returns the existing script if there is one; on failure NULL and an error reply, about the first
- * line or memory. `most`: limit for all texts, in bytes. */
+ * returns the existing script if there is one; on failure NULL and what is wrong with the first
+ * line, malloc'd, or NULL if memory is missing. `most`: limit for all texts, in bytes. */
 struct script *scripts_find(struct scripts *scripts, const char sha[SHA1_HEX_LEN]);
-#define SCRIPT_PROBLEM_MAX 160
 struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool is_loaded,
-                           uint64_t most, char problem[SCRIPT_PROBLEM_MAX]);
+                           uint64_t most, char **problem);
 void script_release(struct script *script);
 /* Stands for a function where a script is expected. NULL: out of memory. */
 struct script *script_of_function(struct resp_slice name);
