@@ -20,6 +20,7 @@
 #include "server/core/commandstats.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/exec/nested.h"
 #include "server/exec/request.h"
 #include "server/script/script_base.h"
 #include "server/script/script_error.h"
@@ -195,6 +196,7 @@ void script_note_variables(struct script_state *state)
     if (library == NULL || !have_variables_changed(state->lua, library))
         return;
     library->has_changed = true;
+    state->call->nested_calls->has_effects = true; /* EXEC has to repeat it */
     state->worker->unsettled = (struct unsettled){.request = request_of_call(state->call),
                                                   .attempt = store_attempt(state->call->txn)};
 }
