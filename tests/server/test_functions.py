@@ -642,3 +642,38 @@ def test_pause_of_writes_lets_readers_call(make_server):
     client.execute_command("CLIENT", "UNPAUSE")
     waiter.join()
     assert client.get("k") == b"v"
+
+
+@pytest.mark.vellum
+@pytest.mark.slow
+@pytest.mark.sockets("the proxy would hold what fills the server's memory")
+def test_without_memory(make_server):
+    server = make_server(maxmemory=64 << 20, partitions=4, journal_size=16 << 20, maxmemory_clients="1gb")
+    client = server.client()
+    client.set("k", "old")
+    put, get = "return redis.call('SET', keys[1], 'x')", "return redis.call('GET', keys[1])"
+    for name, body, flags in ("plain", put, ""), ("allowed", put, "'allow-oom'"), ("read", get, "'no-writes'"):
+        client.execute_command("FUNCTION", "LOAD", function(body, name, name, flags))
+    dump = client.execute_command("FUNCTION", "DUMP")
+    crowd = []
+    while client.info("vellum")["over_memory"] == 0 and len(crowd) < 200:
+        one = server.raw()
+        one.send(b"*3\r\n$5\r\nLPUSH\r\n$1\r\nl\r\n$1500000\r\n" + b"z" * 1000000)
+        crowd.append(one)
+        time.sleep(0.02)
+    put, get = put.replace("keys", "KEYS"), get.replace("keys", "KEYS")
+    no_flag = "allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
+    no_command = "command not allowed when used memory > 'maxmemory'"
+    for words, text in ((("FCALL", "plain", 1, "k"), no_flag), (("EVAL", "#!lua\n" + put, 1, "k"), no_flag),
+                        (("EVAL", put, 1, "k"), no_command), (("FUNCTION", "LOAD", library(F)), no_command),
+                        (("FUNCTION", "RESTORE", dump, "FLUSH"), no_command)):
+        with pytest.raises(harness.redis.ResponseError, match=text):
+            client.execute_command(*words)
+    assert client.execute_command("FCALL", "read", 1, "k") == b"old"
+    assert client.execute_command("EVAL", get, 1, "k") == b"old"
+    assert client.execute_command("EVAL", "#!lua flags=no-writes\n" + get, 1, "k") == b"old"
+    assert client.execute_command("FCALL", "allowed", 1, "k") == b"OK" and client.get("k") == b"x"
+    assert client.execute_command("EVAL", "#!lua flags=allow-oom\n" + put, 1, "k") == b"OK"
+    assert client.execute_command("FUNCTION", "DELETE", "plain") == b"OK"
+    for one in crowd:
+        one.close()
