@@ -38,7 +38,8 @@ enum store_result cmd_function_dump(struct call *call)
         resp_writer_free(&out);
         return STORE_NO_MEMORY;
     }
-    rdb_add_to_checksum(&sum, &out, 0);
+    if (out.len > 0)
+        rdb_add_to_checksum(&sum, &out, 0);
     rdb_footer(sum, footer);
     resp_bulk_header(call->reply, out.len + sizeof footer);
     resp_raw(call->reply, out.data, out.len);
