@@ -492,6 +492,7 @@ STORAGE_TEST_SRC := \
 	tests/storage/value/test_long_keys.c
 # A whole server on the engine, on that disk.
 SERVED_TEST_SRC := \
+	tests/storage/recovery/test_cuts_function.c \
 	tests/storage/recovery/test_cuts_stream.c
 STORAGE_TESTS := $(basename $(notdir $(STORAGE_TEST_SRC) $(SERVED_TEST_SRC)))
 
@@ -771,7 +772,8 @@ gaptest: server
 
 # The long run: random cuts, then every point of random short scripts, and those in which space changes
 # hands, each for POWERCUT_SECONDS; then all scripts of up to POWERCUT_LETTERS operations.
-POWERCUT_TESTS := $(addprefix $(BUILD)/tests/,test_powercut test_cuts test_cuts_space test_cuts_stream)
+POWERCUT_TESTS := $(addprefix $(BUILD)/tests/,test_powercut test_cuts test_cuts_space test_cuts_stream \
+    test_cuts_function)
 powercut: $(POWERCUT_TESTS)
 	for test in $(POWERCUT_TESTS); do VELLUM_SECONDS=$(POWERCUT_SECONDS) $$test || exit 1; done
 	VELLUM_LETTERS=$(POWERCUT_LETTERS) $(BUILD)/tests/test_cuts
