@@ -398,6 +398,7 @@ UNIT_TEST_SRC := \
 	tests/unit/server/loop/test_rdma_loop.c \
 	tests/unit/server/pubsub/test_publishing.c \
 	tests/unit/server/pubsub/test_pubsub.c \
+	tests/unit/server/script/test_script_library.c \
 	tests/unit/server/types/test_packed.c \
 	tests/unit/server/types/test_rdb_stream.c \
 	tests/unit/storage/base/test_array.c \
@@ -457,6 +458,7 @@ test_resp_number_LINK = $(PROTOCOL_LIB)
 test_resp_parse_LINK = $(PROTOCOL_LIB)
 test_resp_write_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(FIXTURE_TEST_LINK)
+test_script_library_LINK = $(SERVER_TEST_LINK)
 test_sha1_LINK = $(call objects,server/base/sha1.c)
 test_ttl_LINK = $(call objects,storage/index/ttl.c storage/index/index.c storage/base/ordered_table.c storage/base/cell_pool.c)
 
