@@ -2,9 +2,9 @@
  * FUNCTION, FCALL and FCALL_RO.
  *
  * All libraries are one item of the store's own database, so that they are as durable as data, and
- * every call sees those of its moment. FCALL reads that item in its transaction, under a shared
- * lock of its key; those that change it hold the exclusive one. A worker loads the code again only
- * if the item has changed (script_function.c).
+ * every call sees those of its moment. FCALL reads that item in its transaction if its worker has
+ * not loaded it (script_function.c), under a shared lock of its key; those that change it hold the
+ * exclusive one. What is loaded is known to be the item of the moment by its stamp.
  */
 #include "server/commands/commands.h"
 
@@ -69,7 +69,9 @@ bool fcall_declare(struct call *call)
     function_value_key(call, &request->keys[count], STORE_SHARED);
     call->keys = request->store.keys = request->keys;
     call->key_count = count;
-    request->store.key_count = count + 1;
+    const struct script_state *state = call->worker->scripts;
+    bool is_known = state != NULL && script_knows_libraries(state, call);
+    request->store.key_count = is_known ? count : count + 1;
     if (hint.wants_all)
         request->store.scope = STORE_SCOPE_ALL;
     return true;
@@ -94,6 +96,26 @@ static const char *read_key_count(const struct call *call, size_t *count)
     return NULL;
 }
 
+/* What the worker has loaded need not be read again: its key would be locked by all calls. */
+static enum store_result find_libraries(struct call *call, const struct script_state *state,
+                                        struct libraries *libraries)
+{
+    struct request *request = request_of_call(call);
+    bool is_declared = request->store.scope == STORE_SCOPE_ALL ||
+                       request->store.key_count > request->call.key_count;
+    request->library_commit = 0;
+    if (is_declared)
+        return function_value_read(call, script_known_stamp(state, call), libraries);
+    if (!script_knows_libraries(state, call)) {
+        request->wants_libraries = true;
+        return STORE_INVALID;
+    }
+    *libraries = (struct libraries){.stamp = script_known_stamp(state, call)};
+    request->library_commit =
+        atomic_load_explicit(&call->server->library_commit, memory_order_relaxed);
+    return STORE_OK;
+}
+
 enum store_result cmd_fcall(struct call *call)
 {
     size_t key_count;
@@ -108,8 +130,7 @@ enum store_result cmd_fcall(struct call *call)
     struct script_state *state = script_state_get(call->worker);
     if (state == NULL)
         return STORE_NO_MEMORY;
-    enum store_result result =
-        function_value_read(call, script_known_stamp(state, call), &libraries);
+    enum store_result result = find_libraries(call, state, &libraries);
     if (result == STORE_OK)
         result =
             script_run(state, call, call->progress, &function, is_readonly(call), 3, 3 + key_count);

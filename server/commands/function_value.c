@@ -72,7 +72,8 @@ static enum store_result put(struct call *call, const char *bytes, size_t len,
         call->effects->libraries = (struct libraries_shown){.is_set = true,
                                                             .count = libraries->count,
                                                             .functions = libraries->function_count,
-                                                            .bytes = len};
+                                                            .bytes = len,
+                                                            .stamp = libraries->stamp};
     return result;
 }
 
@@ -314,7 +315,9 @@ static enum store_result show_stored(struct store_txn *txn, struct store_request
         server_show_libraries(show->server,
                               &(struct libraries_shown){.count = libraries.count,
                                                         .functions = libraries.function_count,
-                                                        .bytes = item.length});
+                                                        .bytes = item.length,
+                                                        .stamp = libraries.stamp},
+                              0);
     return result;
 }
 

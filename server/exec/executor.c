@@ -133,12 +133,15 @@ static void on_store_leave(struct store_request *store_request, enum store_resul
     struct request *request = (struct request *)store_request;
     if (request->may_block)
         blocked_leave(request, result);
+    if (request->library_commit > request->store.shown)
+        request->store.shown = request->library_commit;
     if (request->conn->worker->unsettled.request == request)
         settle_variables(request, result);
     if (result != STORE_OK || request->wants_all)
         return;
     if (request->effects.libraries.is_set)
-        server_show_libraries(request->call.server, &request->effects.libraries);
+        server_show_libraries(request->call.server, &request->effects.libraries,
+                              request->store.shown);
     request->effects.libraries.is_set = false;
     if (request->call.nested_calls == NULL)
         monitor_tell(request);
@@ -259,15 +262,25 @@ static enum store_result run_deferred_calls(struct request *request)
     return STORE_OK;
 }
 
+static enum store_result execute_anew(struct request *request)
+{
+    if (request->call.nested_calls != NULL)
+        nested_calls_begin_anew(request->call.nested_calls);
+    return store_execute(request->conn->worker->store, &request->store);
+}
+
 /* The transaction has ended. */
 static enum store_result complete_run(struct request *request, enum store_result result)
 {
+    if (request->wants_libraries && result != STORE_WAIT) {
+        request->wants_libraries = false;
+        request->store.key_count++;
+        result = execute_anew(request);
+    }
     if (request->wants_all && result != STORE_WAIT) {
         request->wants_all = false;
-        if (request->call.nested_calls != NULL)
-            nested_calls_begin_anew(request->call.nested_calls);
         request->store.scope = STORE_SCOPE_ALL;
-        result = store_execute(request->conn->worker->store, &request->store);
+        result = execute_anew(request);
     }
     if (result == STORE_OK && request->call.nested_calls != NULL)
         result = run_deferred_calls(request);

@@ -234,6 +234,14 @@ uint64_t script_known_stamp(const struct script_state *state, struct call *call)
     return is_known ? state->functions_stamp : 0;
 }
 
+bool script_knows_libraries(const struct script_state *state, struct call *call)
+{
+    if (state->functions == NULL || are_variables_void(state->worker, call))
+        return false;
+    return state->functions_stamp ==
+           atomic_load_explicit(&call->server->library_stamp, memory_order_acquire);
+}
+
 /* ---- loading ---- */
 
 /* Runs the code, and pushes the table of what it registers. Raises an error if it fails. */

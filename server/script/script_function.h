@@ -38,8 +38,10 @@ struct function_call {
 bool script_try_library(struct script_state *state, struct call *call, struct library *library,
                         struct resp_writer *functions);
 
-/* The stamp of the libraries that are loaded and may be used in this call; 0: none. */
+/* The stamp of the libraries that are loaded and may be used in this call; 0: none. Whether they
+ * are those of the store at this moment. */
 uint64_t script_known_stamp(const struct script_state *state, struct call *call);
+bool script_knows_libraries(const struct script_state *state, struct call *call);
 
 /* Pushes the function that the running call names. False: an error reply was written. */
 bool script_push_function(lua_State *lua, struct script_state *state,

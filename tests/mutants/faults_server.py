@@ -201,7 +201,7 @@ fault("handler-outlives-the-kill", "server/script/script_base.c",
 fault("libraries-flushed", "storage/txn/databases.c",
       "the libraries are taken for a flushed database's",
       ("return id != FORMAT_HIDDEN && id != FORMAT_META &&", "return id != FORMAT_HIDDEN &&"),
-      by=["test_functions.py::test_nothing_but_functions_shows_libraries", "test_cuts_function"])
+      by=["test_functions.py::test_libraries_survive_a_sweep"])
 fault("variables-of-discarded-runs", "server/script/script_function.c",
       "what a discarded run has left in variables of its library stays",
       ("if (are_variables_void(state->worker, call))", "if (false)"),
@@ -216,10 +216,6 @@ fault("variables-left-by-exec", "server/script/script_function.c",
       "EXEC does not repeat a function whose variables are set back",
       ("state->call->nested_calls->has_effects = true;", ""),
       by=["wait/test_functions.py::test_variables_in_a_transaction"])
-fault("guessed-locks-kept", "server/script/script_function.c",
-      "a function that turns out to write does so under shared locks",
-      ("if (writes && are_keys_shared(call) &&", "if (false && are_keys_shared(call) &&"),
-      by=["test_functions.py::test_a_function_that_starts_to_write_locks_as_a_writer"])
 fault("libraries-unbounded", "server/commands/function_value.c",
       "libraries may take all memory",
       ("if (bytes <= addition->most)", "if (true)"),

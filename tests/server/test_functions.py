@@ -410,7 +410,6 @@ def test_kill(busy):
                                 b"$5\r\nFCALL\r\n$4\r\nLoop\r\n$1\r\n1\r\n$1\r\nk\r\n$11\r\nduration_ms\r\n:")
         assert raw.call("SCRIPT", "KILL") == error(BUSY.format("FUNCTION"))
         assert raw.call("SET", "k", "v") == error(BUSY.format("FUNCTION"))
-        assert raw.call("FUNCTION", "LOAD", library(F)) == error(BUSY.format("FUNCTION"))
         assert raw.call("FUNCTION", "KILL") == OK
         thread.join()
         assert b"Script killed by user" in thread.reply and b"script: loop" in thread.reply
@@ -592,6 +591,21 @@ def test_kill_9_loses_no_acknowledged_library(make_server):
     server.stop()
     assert server.check_data()[0] == 0
     server.start()
+
+
+@pytest.mark.vellum
+def test_libraries_survive_a_sweep(make_server):
+    """What a flush leaves is removed in the background, where other keys are left."""
+    server = make_server()
+    client = server.client()
+    client.execute_command("FUNCTION", "LOAD", CODE)
+    server.client(db=1).set("stays", "x")
+    client.mset({f"key {i}": "x" * 100 for i in range(2000)})
+    client.flushdb()
+    assert harness.eventually(lambda: client.info("vellum")["live_slots"] < 100)
+    assert len(client.execute_command("FUNCTION", "LIST")) == 1
+    server.restart()
+    assert server.client().execute_command("FCALL", "count", 0) == 0
 
 
 @pytest.mark.vellum
