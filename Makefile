@@ -228,8 +228,11 @@ SERVER_SRC := \
 	server/script/script_cjson.c \
 	server/script/script_cmsgpack.c \
 	server/script/script_error.c \
+	server/script/script_function.c \
+	server/script/script_library.c \
 	server/script/script_pattern.c \
 	server/script/script_redis.c \
+	server/script/script_register.c \
 	server/script/script_reply.c \
 	server/script/script_run.c \
 	server/script/script_seal.c \
@@ -267,6 +270,9 @@ SERVER_SRC := \
 	server/commands/cmd_rdma.c \
 	server/commands/cmd_scan.c \
 	server/commands/cmd_script.c \
+	server/commands/cmd_function.c \
+	server/commands/cmd_function_dump.c \
+	server/commands/function_value.c \
 	server/commands/cmd_server.c \
 	server/commands/cmd_set.c \
 	server/commands/cmd_set_algebra.c \
@@ -393,6 +399,7 @@ UNIT_TEST_SRC := \
 	tests/unit/server/loop/test_rdma_loop.c \
 	tests/unit/server/pubsub/test_publishing.c \
 	tests/unit/server/pubsub/test_pubsub.c \
+	tests/unit/server/script/test_script_library.c \
 	tests/unit/server/types/test_packed.c \
 	tests/unit/server/types/test_rdb_stream.c \
 	tests/unit/storage/base/test_array.c \
@@ -452,6 +459,7 @@ test_resp_number_LINK = $(PROTOCOL_LIB)
 test_resp_parse_LINK = $(PROTOCOL_LIB)
 test_resp_write_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(FIXTURE_TEST_LINK)
+test_script_library_LINK = $(SERVER_TEST_LINK)
 test_sha1_LINK = $(call objects,server/base/sha1.c)
 test_ttl_LINK = $(call objects,storage/index/ttl.c storage/index/index.c storage/base/ordered_table.c storage/base/cell_pool.c)
 
@@ -487,6 +495,7 @@ STORAGE_TEST_SRC := \
 	tests/storage/value/test_long_keys.c
 # A whole server on the engine, on that disk.
 SERVED_TEST_SRC := \
+	tests/storage/recovery/test_cuts_function.c \
 	tests/storage/recovery/test_cuts_stream.c
 STORAGE_TESTS := $(basename $(notdir $(STORAGE_TEST_SRC) $(SERVED_TEST_SRC)))
 
@@ -766,7 +775,8 @@ gaptest: server
 
 # The long run: random cuts, then every point of random short scripts, and those in which space changes
 # hands, each for POWERCUT_SECONDS; then all scripts of up to POWERCUT_LETTERS operations.
-POWERCUT_TESTS := $(addprefix $(BUILD)/tests/,test_powercut test_cuts test_cuts_space test_cuts_stream)
+POWERCUT_TESTS := $(addprefix $(BUILD)/tests/,test_powercut test_cuts test_cuts_space test_cuts_stream \
+    test_cuts_function)
 powercut: $(POWERCUT_TESTS)
 	for test in $(POWERCUT_TESTS); do VELLUM_SECONDS=$(POWERCUT_SECONDS) $$test || exit 1; done
 	VELLUM_LETTERS=$(POWERCUT_LETTERS) $(BUILD)/tests/test_cuts

@@ -18,6 +18,7 @@
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
 #include "server/loop/listener.h"
+#include "server/commands/function_value.h"
 #include "server/config/config_file.h"
 #include "server/config/log.h"
 #include "server/pubsub/keyspace_events.h"
@@ -230,6 +231,7 @@ static bool start_workers(struct server *server)
         made++;
     atomic_store(&server->workers_busy, server->worker_count);
     if (made == server->worker_count) {
+        function_value_show_stored(server, server->workers[0]);
         snprintf(message, sizeof message, "cannot start a thread");
         while (started < made && worker_start(server->workers[started]))
             started++;

@@ -9,9 +9,8 @@
  *     returns that at once, the engine loads what is missing and calls it again from the top. Its
  *     buffered writes are discarded in between: until its last run it must have no other effect.
  *
- * Units: lengths in bytes, times in Unix milliseconds unless the name says otherwise.
- * Threads: a store_worker and its requests belong to one thread; a struct store to all of them.
- * Errors: functions that can fail return enum store_result; nothing exits, prints or keeps errno.
+ * Units: bytes, and Unix milliseconds unless the name says otherwise. A store_worker and its
+ * requests belong to one thread. Functions that can fail return enum store_result.
  */
 #ifndef VELLUM_STORE_H
 #define VELLUM_STORE_H
@@ -24,6 +23,7 @@
 #include "storage/sizes.h"
 
 #define STORE_DB_COUNT 16
+#define STORE_META_DB 17 /* items outside all databases: no scan, flush or eviction sees them */
 #define STORE_SLOT_COUNT 16384 /* Redis Cluster's hash slots */
 #define STORE_NO_EXPIRY (-1)
 
@@ -203,7 +203,7 @@ struct store_key {
     const char *data;
     uint32_t len;
     uint16_t slot; /* hash slot */
-    uint8_t db;    /* 0 .. STORE_DB_COUNT - 1 */
+    uint8_t db;    /* 0 .. STORE_DB_COUNT - 1, or STORE_META_DB */
     uint8_t mode;  /* enum store_mode: what the request may do with it */
     uint64_t hash;
 };

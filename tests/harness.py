@@ -356,7 +356,7 @@ class Kept:
         """By the server's own port: clients, settings, scripts and data of the last test go."""
         with Raw(server.own_port) as raw:
             for words in (("CLIENT", "KILL", "SKIPME", "yes"),
-                          ("SCRIPT", "FLUSH"), ("FLUSHALL",), ("CONFIG", "RESETSTAT")):
+                          ("SCRIPT", "FLUSH"), ("FUNCTION", "FLUSH"), ("FLUSHALL",), ("CONFIG", "RESETSTAT")):
                 if raw.call(*words)[:1] not in b"+:":
                     return False
             return raw.call("CONFIG", "GET", "*") == server.settings

@@ -212,7 +212,7 @@ enum store_result cmd_memory_stats(struct call *call)
     add_field(call->reply, "cluster.links", 0);
     add_field(call->reply, "aof.buffer", 0);
     add_field(call->reply, "lua.caches", (int64_t)memory.script_texts);
-    add_field(call->reply, "functions.caches", 0);
+    add_field(call->reply, "functions.caches", (int64_t)memory.library_bytes);
     if (count > 0)
         resp_raw(call->reply, databases.data, databases.len);
     add_data(call->reply, &memory, keys);

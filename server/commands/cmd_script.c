@@ -24,7 +24,8 @@
 /* State kept over the runs of a call. */
 struct evaluation {
     struct script *script; /* NULL: there is none, see `problem` */
-    char problem[SCRIPT_PROBLEM_MAX];
+    const char *problem;
+    char *own_problem; /* the memory of `problem`, or NULL */
     size_t key_count;
 };
 
@@ -32,6 +33,7 @@ static void evaluation_free(void *arg)
 {
     struct evaluation *evaluation = arg;
     script_release(evaluation->script);
+    free(evaluation->own_problem);
     free(evaluation);
 }
 
@@ -60,8 +62,13 @@ static void note_texts(struct server *server)
         store_note_memory(server->store, change);
 }
 
+static const char *problem_text(const char *problem)
+{
+    return problem != NULL ? problem : "OOM command not allowed when used memory > 'maxmemory'.";
+}
+
 static struct script *add_script(struct call *call, struct resp_slice text, bool is_loaded,
-                                 char *problem)
+                                 char **problem)
 {
     struct server *server = call->server;
     uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
@@ -76,10 +83,11 @@ static void find_script(struct call *call, struct evaluation *evaluation)
     if (call->command->role == ROLE_EVALSHA) {
         evaluation->script = find_by_sha(call, call->argv[1]);
         if (evaluation->script == NULL)
-            strcpy(evaluation->problem, "NOSCRIPT No matching script. Please use EVAL.");
+            evaluation->problem = "NOSCRIPT No matching script. Please use EVAL.";
         return;
     }
-    evaluation->script = add_script(call, call->argv[1], false, evaluation->problem);
+    evaluation->script = add_script(call, call->argv[1], false, &evaluation->own_problem);
+    evaluation->problem = problem_text(evaluation->own_problem);
 }
 
 /* Parses the number of keys. Returns NULL, or the error. */
@@ -109,15 +117,22 @@ static bool prepare(struct call *call)
     struct evaluation *evaluation = malloc(sizeof *evaluation);
     if (evaluation == NULL)
         return false;
-    evaluation->script = NULL;
+    *evaluation = (struct evaluation){.script = NULL};
     call->progress = evaluation;
     call->progress_free = evaluation_free;
     const char *problem = read_key_count(call, &evaluation->key_count);
     if (problem == NULL)
         find_script(call, evaluation);
     else
-        strcpy(evaluation->problem, problem);
+        evaluation->problem = problem;
     return true;
+}
+
+/* Without a first line that tells, the name of the command does. */
+static bool writes_by(const struct call *call, const struct script *script)
+{
+    return (script->flags & SCRIPT_HAS_SHEBANG) == 0 ? !is_readonly(call)
+                                                     : (script->flags & SCRIPT_NO_WRITES) == 0;
 }
 
 bool eval_declare(struct call *call)
@@ -129,7 +144,8 @@ bool eval_declare(struct call *call)
     uint32_t count = call_table_keys(call->server->store, call->command, call->argc, call->argv,
                                      call->session->db, request_known_key(request, call->command),
                                      request->keys);
-    for (uint32_t i = 0; i < count && !is_readonly(call); i++)
+    bool writes = evaluation->script != NULL ? writes_by(call, evaluation->script) : false;
+    for (uint32_t i = 0; i < count && writes; i++)
         request->keys[i].mode = STORE_EXCLUSIVE;
     call->keys = request->store.keys = request->keys;
     call->key_count = request->store.key_count = count;
@@ -139,17 +155,11 @@ bool eval_declare(struct call *call)
     return true;
 }
 
-/* Without a first line that tells, the name of the command does. */
-static bool writes_by(const struct call *call, const struct script *script)
-{
-    return (script->flags & SCRIPT_HAS_SHEBANG) == 0 ? !is_readonly(call)
-                                                     : (script->flags & SCRIPT_NO_WRITES) == 0;
-}
-
 bool eval_may_write(struct call *call)
 {
     struct evaluation found = {.script = NULL};
     find_script(call, &found);
+    free(found.own_problem);
     if (found.script == NULL)
         return !is_readonly(call);
     bool writes = writes_by(call, found.script);
@@ -173,15 +183,14 @@ static enum store_result evaluate(struct call *call)
     }
     assert(evaluation->key_count == call->key_count); /* KEYS are the keys that are locked */
     bool writes = writes_by(call, script);
-    if (writes && is_readonly(call)) {
-        resp_error(call->reply, "ERR Can not execute a script with write flag using *_ro command.");
+    if ((script->flags & SCRIPT_HAS_SHEBANG) != 0 &&
+        !script_may_begin(call, script->flags, is_readonly(call)))
         return STORE_OK;
-    }
     struct script_state *state = script_state_get(call->worker);
     if (state == NULL)
         return STORE_NO_MEMORY;
     enum store_result result =
-        script_run(state, call, script, !writes, 3, 3 + evaluation->key_count);
+        script_run(state, call, script, NULL, !writes, 3, 3 + evaluation->key_count);
     if (result == STORE_OK)
         nested_calls_end(call->nested_calls);
     return result;
@@ -201,13 +210,14 @@ enum store_result cmd_evalsha(struct call *call)
 
 enum store_result cmd_script_load(struct call *call)
 {
-    char problem[SCRIPT_PROBLEM_MAX];
+    char *problem;
     struct script_state *state = script_state_get(call->worker);
     if (state == NULL)
         return STORE_NO_MEMORY;
-    struct script *script = add_script(call, call->argv[2], true, problem);
+    struct script *script = add_script(call, call->argv[2], true, &problem);
     if (script == NULL) {
-        resp_error(call->reply, problem);
+        resp_error(call->reply, problem_text(problem));
+        free(problem);
         return STORE_OK;
     }
     if (script_compile(state, script, call->reply))
@@ -244,7 +254,7 @@ enum store_result cmd_script_flush(struct call *call)
 
 enum store_result cmd_script_kill(struct call *call)
 {
-    script_kill(call);
+    script_kill(call, false);
     return STORE_OK;
 }
 

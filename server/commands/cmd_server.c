@@ -123,7 +123,7 @@ enum store_result cmd_shutdown(struct call *call)
     } else if (abort) {
         resp_error(call->reply, "ERR No shutdown in progress.");
     } else if (!nosave && worker_any_script_is_busy(call->server)) {
-        resp_error(call->reply, SCRIPT_BUSY_TEXT);
+        resp_error(call->reply, reply_busy_text(call->server));
     } else {
         server_stop(call->server);
         call->session->close_after_reply = true; /* as Redis: the connection closes */

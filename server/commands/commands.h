@@ -346,7 +346,21 @@ command_fn cmd_script_flush;
 command_fn cmd_script_help;
 command_fn cmd_script_kill;
 command_fn cmd_script_load;
+command_fn cmd_fcall;
+command_fn cmd_function_delete;
+command_fn cmd_function_dump;
+command_fn cmd_function_flush;
+command_fn cmd_function_help;
+command_fn cmd_function_kill;
+command_fn cmd_function_list;
+command_fn cmd_function_load;
+command_fn cmd_function_restore;
+command_fn cmd_function_stats;
 declare_fn eval_declare;
+declare_fn fcall_declare;
+declare_fn function_declare_read;
+declare_fn function_declare_write;
 may_write_fn eval_may_write;
+may_write_fn fcall_may_write;
 
 #endif

@@ -185,11 +185,12 @@ static void write_scripts(FILE *to, const struct memory_figures *memory)
     write_size(to, "used_memory_lua", memory->lua);
     fprintf(to, "used_memory_scripts_eval:%llu\r\n", U(memory->script_texts));
     fprintf(to, "number_of_cached_scripts:%llu\r\n", U(memory->scripts));
-    fprintf(to, "number_of_functions:0\r\nnumber_of_libraries:0\r\n");
-    fprintf(to, "used_memory_vm_functions:0\r\n");
+    fprintf(to, "number_of_functions:%llu\r\n", U(memory->functions));
+    fprintf(to, "number_of_libraries:%llu\r\n", U(memory->libraries));
+    fprintf(to, "used_memory_vm_functions:0\r\n"); /* they share Lua's states with scripts */
     write_size(to, "used_memory_vm_total", memory->lua);
-    fprintf(to, "used_memory_functions:0\r\n");
-    write_size(to, "used_memory_scripts", memory->script_texts);
+    fprintf(to, "used_memory_functions:%llu\r\n", U(memory->library_bytes));
+    write_size(to, "used_memory_scripts", memory->script_texts + memory->library_bytes);
 }
 
 static void write_memory(FILE *to, struct server *server)

@@ -49,4 +49,7 @@ void memory_measure(struct server *server, struct memory_figures *figures)
             atomic_load_explicit(&server->workers[i]->script.bytes, memory_order_relaxed);
     figures->scripts = scripts_count(server->scripts);
     figures->script_texts = scripts_bytes(server->scripts);
+    figures->libraries = atomic_load_explicit(&server->library_count, memory_order_relaxed);
+    figures->functions = atomic_load_explicit(&server->function_count, memory_order_relaxed);
+    figures->library_bytes = atomic_load_explicit(&server->library_bytes, memory_order_relaxed);
 }

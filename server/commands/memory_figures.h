@@ -21,6 +21,8 @@ struct memory_figures {
     uint64_t heap_in_use, heap_size;
     uint64_t clients; /* their buffers */
     uint64_t lua, scripts, script_texts;
+    uint64_t libraries, functions;
+    uint64_t library_bytes; /* of their value, which is in the page cache like all values */
 };
 
 /* Right for some moment of the call. Takes as long as heap_measure. */

@@ -148,7 +148,7 @@ enum command_flags {
 typedef bool declare_fn(struct call *call);
 
 /* Whether a call may change data or tell others something, if its flags do not say so. Of `call`
- * only server, command and arguments are set. */
+ * only server, worker, command and arguments are set. */
 typedef bool may_write_fn(struct call *call);
 
 /* The tree positions that a command will look up, as far as its arguments tell: fills

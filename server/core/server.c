@@ -112,3 +112,13 @@ void server_set_policy(struct server *server)
     policy.lfu_decay_minutes = (uint32_t)config_number(config, CONFIG_LFU_DECAY_TIME);
     store_set_policy(server->store, &policy);
 }
+
+void server_show_libraries(struct server *server, const struct libraries_shown *libraries,
+                           uint64_t commit)
+{
+    atomic_store_explicit(&server->library_count, libraries->count, memory_order_relaxed);
+    atomic_store_explicit(&server->function_count, libraries->functions, memory_order_relaxed);
+    atomic_store_explicit(&server->library_bytes, libraries->bytes, memory_order_relaxed);
+    atomic_store_explicit(&server->library_commit, commit, memory_order_relaxed);
+    atomic_store_explicit(&server->library_stamp, libraries->stamp, memory_order_release);
+}

@@ -37,6 +37,12 @@ struct info_rates {
 
 #define SERVER_PROBLEM_MAX 160
 
+/* What INFO and FUNCTION STATS show of the libraries of functions. */
+struct libraries_shown {
+    bool is_set;
+    uint64_t count, functions, bytes, stamp;
+};
+
 struct server {
     struct config config; /* see config.h for its locking */
     struct log log;
@@ -67,6 +73,10 @@ struct server {
     _Atomic uint64_t script_bytes;     /* granted to Lua, in all workers: see script_state.h */
     _Atomic uint64_t spooled_bytes;    /* of clients' input, on the device: see spool.h */
     _Atomic uint64_t collected_bytes;  /* by the commands that work in steps: see collector.h */
+    /* the libraries of functions, as of the last commit, which is `library_commit` or an earlier
+     * one */
+    _Atomic uint64_t library_count, function_count, library_bytes;
+    _Atomic uint64_t library_stamp, library_commit;
     struct info_rates rates;
     const struct rdma_ops *rdma_ops; /* set by main; NULL: built without RDMA */
     struct rdma_devices *rdma;       /* NULL: none; then `rdma_problem`, if any, says why */
@@ -107,6 +117,10 @@ uint64_t server_process_bytes(void *server, uint64_t mapped, int64_t noted, bool
 
 /* Returns unused pages of the heap to the system: see heap_purge. */
 void server_purge_heap(struct server *server);
+
+/* They have been changed by this commit. Called before its lock of them is released. */
+void server_show_libraries(struct server *server, const struct libraries_shown *libraries,
+                           uint64_t commit);
 
 /* Sets the store's eviction policy from the configuration. */
 void server_set_policy(struct server *server);

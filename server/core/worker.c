@@ -27,10 +27,18 @@ uint64_t worker_busy_usec(const struct worker *worker)
     return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
 }
 
+bool worker_any_busy_is(const struct server *server, bool is_function)
+{
+    for (uint32_t i = 0; i < server->worker_count; i++) {
+        const struct script_shown *script = &server->workers[i]->script;
+        if (atomic_load_explicit(&script->is_busy, memory_order_acquire) &&
+            atomic_load_explicit(&script->is_function, memory_order_relaxed) == is_function)
+            return true;
+    }
+    return false;
+}
+
 bool worker_any_script_is_busy(const struct server *server)
 {
-    for (uint32_t i = 0; i < server->worker_count; i++)
-        if (atomic_load_explicit(&server->workers[i]->script.is_busy, memory_order_relaxed))
-            return true;
-    return false;
+    return worker_any_busy_is(server, false) || worker_any_busy_is(server, true);
 }

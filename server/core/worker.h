@@ -52,9 +52,22 @@ static inline void counter_add(_Atomic uint64_t *counter, uint64_t amount)
 /* A worker's Lua memory and running script, as visible to other threads. */
 struct script_shown {
     _Atomic uint64_t bytes;
-    _Atomic bool is_busy; /* over busy-reply-threshold */
+    _Atomic bool is_busy;     /* over busy-reply-threshold */
+    _Atomic bool is_function; /* then: a function, not EVAL's script */
+    pthread_mutex_t lock;     /* of the next three */
+    const struct call *call;  /* of the busy function; NULL: there is none */
+    const char *name;
+    uint64_t began_nsec;
     _Atomic bool has_written;
     _Atomic bool is_killed; /* the script must end */
+};
+
+/* The last run of a function that has changed variables of its library: until it has committed,
+ * nothing else may see them. See script_function.h. */
+struct unsettled {
+    const void *request; /* NULL: there is none */
+    uint64_t attempt;
+    bool is_lost; /* it did not commit */
 };
 
 #define WORKER_SPARE_PARSERS 16
@@ -143,6 +156,7 @@ struct worker {
 
     struct script_state *scripts; /* NULL: no script has run here yet */
     struct script_shown script;
+    struct unsettled unsettled;
     bool is_throttled; /* see pubsub_throttles */
     /* In hooks->run_nested_round: the connection whose command it interrupts; only CMD_ALLOW_BUSY
      * commands run. NULL: no such round. */
@@ -169,6 +183,8 @@ uint64_t worker_busy_usec(const struct worker *worker); /* its thread's CPU time
 
 /* Whether a script on any worker has run beyond busy-reply-threshold. */
 bool worker_any_script_is_busy(const struct server *server);
+/* Whether one of them is a function, or one is not. */
+bool worker_any_busy_is(const struct server *server, bool is_function);
 
 /* Runs this worker's blocked requests that the previous command has handed a key to. Called after
  * each command, so that they need not wait for the commands after it. */

@@ -65,7 +65,13 @@ static const char *refusal_of(const struct request *request, const struct comman
 {
     if ((command->flags & CMD_DENYOOM) != 0 && store_is_over_memory(request->call.server->store))
         return "OOM command not allowed when used memory > 'maxmemory'.";
-    return is_held_up(request, command) ? SCRIPT_BUSY_TEXT : NULL;
+    if (!is_held_up(request, command))
+        return NULL;
+    const struct worker *worker = request->conn->worker;
+    if (worker->apart == NULL)
+        return reply_busy_text(worker->server);
+    bool is_function = atomic_load_explicit(&worker->script.is_function, memory_order_relaxed);
+    return is_function ? FUNCTION_BUSY_TEXT : SCRIPT_BUSY_TEXT;
 }
 
 bool executor_declare_keys(struct request *request, const struct command *command)
@@ -112,6 +118,13 @@ static void send_messages(struct request *request)
         conn_put_off(conn); /* what it tells itself comes before the replies of its next commands */
 }
 
+static void settle_variables(const struct request *request, enum store_result result)
+{
+    struct unsettled *unsettled = &request->conn->worker->unsettled;
+    unsettled->request = NULL;
+    unsettled->is_lost |= result != STORE_OK || request->wants_all;
+}
+
 /* The transaction ends, and the request still holds its key locks: its messages are therefore
  * sent before those of later writers of the keys. A command with nested commands is shown to
  * monitors later, after its deferred ones. */
@@ -120,8 +133,16 @@ static void on_store_leave(struct store_request *store_request, enum store_resul
     struct request *request = (struct request *)store_request;
     if (request->may_block)
         blocked_leave(request, result);
+    if (request->library_commit > request->store.shown)
+        request->store.shown = request->library_commit;
+    if (request->conn->worker->unsettled.request == request)
+        settle_variables(request, result);
     if (result != STORE_OK || request->wants_all)
         return;
+    if (request->effects.libraries.is_set)
+        server_show_libraries(request->call.server, &request->effects.libraries,
+                              request->store.shown);
+    request->effects.libraries.is_set = false;
     if (request->call.nested_calls == NULL)
         monitor_tell(request);
     if (!invalidation_is_empty(&request->reread))
@@ -241,15 +262,25 @@ static enum store_result run_deferred_calls(struct request *request)
     return STORE_OK;
 }
 
+static enum store_result execute_anew(struct request *request)
+{
+    if (request->call.nested_calls != NULL)
+        nested_calls_begin_anew(request->call.nested_calls);
+    return store_execute(request->conn->worker->store, &request->store);
+}
+
 /* The transaction has ended. */
 static enum store_result complete_run(struct request *request, enum store_result result)
 {
+    if (request->wants_libraries && result != STORE_WAIT) {
+        request->wants_libraries = false;
+        request->store.key_count++;
+        result = execute_anew(request);
+    }
     if (request->wants_all && result != STORE_WAIT) {
         request->wants_all = false;
-        if (request->call.nested_calls != NULL)
-            nested_calls_begin_anew(request->call.nested_calls);
         request->store.scope = STORE_SCOPE_ALL;
-        result = store_execute(request->conn->worker->store, &request->store);
+        result = execute_anew(request);
     }
     if (result == STORE_OK && request->call.nested_calls != NULL)
         result = run_deferred_calls(request);

@@ -156,6 +156,7 @@ static bool any_may_write(const struct call *exec)
         return false;
     TAILQ_FOREACH (each, &queued->list, link) {
         struct call call = {.server = exec->server,
+                            .worker = exec->worker,
                             .command = each->call.command,
                             .argc = each->call.argc,
                             .argv = each->call.argv};
@@ -190,6 +191,7 @@ bool pause_look(struct request *request)
     if (pause == 0)
         return false;
     call->reply = &request->reply;
+    call->worker = request->conn->worker;
     call->command = executor_look(request);
     if (call->command == NULL || (mode_of(pause) == PAUSE_WRITES && !may_write(call)))
         return false;

@@ -90,6 +90,8 @@ void request_free(struct request *request)
     request->is_streamed = request->is_hurried = false;
     request->awaited_ms = 0;
     request->is_read = request->discard = request->rejected = request->wants_all = false;
+    request->wants_libraries = false;
+    request->library_commit = 0;
     request->is_long = false;
     request->reply_start = 0;
     request->line = 0;

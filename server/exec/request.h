@@ -88,6 +88,10 @@ struct request {
     struct invalidation reread; /* see tracking_note_reread */
 
     bool wants_all; /* it needs undeclared keys: see nested_declare */
+    /* FCALL: it needs the libraries' key, which follows the declared ones. The commit that its
+     * libraries are from if it has not read them; otherwise 0. */
+    bool wants_libraries;
+    uint64_t library_commit;
 };
 
 /* The request that a call belongs to, even if nested. */

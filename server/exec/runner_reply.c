@@ -139,6 +139,12 @@ static const char *too_large(const struct call *call)
     return "ERR the command's writes are too large";
 }
 
+const char *reply_busy_text(const struct server *server)
+{
+    bool is_function = worker_any_busy_is(server, true) && !worker_any_busy_is(server, false);
+    return is_function ? FUNCTION_BUSY_TEXT : SCRIPT_BUSY_TEXT;
+}
+
 static const char *failure_text(const struct call *call, enum store_result result)
 {
     switch (result) {
@@ -159,7 +165,7 @@ static const char *failure_text(const struct call *call, enum store_result resul
     case STORE_TOO_LARGE:
         return too_large(call);
     case STORE_BUSY:
-        return SCRIPT_BUSY_TEXT;
+        return reply_busy_text(call->server);
     default:
         assert(!"a command returned what is no final result");
         return NULL;

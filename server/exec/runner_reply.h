@@ -6,8 +6,13 @@
 
 #include "server/core/command.h"
 
+/* The error of a command that waits for a busy script, or a busy function. */
 #define SCRIPT_BUSY_TEXT                                                                           \
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+#define FUNCTION_BUSY_TEXT                                                                         \
+    "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+/* The one that tells how to end what is busy now. */
+const char *reply_busy_text(const struct server *server);
 
 /* The command to run: `command`, which the first argument names (NULL: none), or its subcommand.
  * NULL: no such command, or wrong number of arguments; the error has been written. */

@@ -463,6 +463,7 @@ void worker_free(struct worker *worker)
     request_free_spares(worker);
     fiber_pool_free(&worker->fibers);
     script_state_free(worker->scripts);
+    pthread_mutex_destroy(&worker->script.lock);
     input_buffer_release(worker->input);
     resp_writer_free(&worker->output);
     resp_parser_free(&worker->ahead_parser);
@@ -485,6 +486,7 @@ static struct worker *new_worker(struct server *server, uint32_t index)
     worker->server = server;
     worker->index = index;
     worker->hooks = &hooks;
+    pthread_mutex_init(&worker->script.lock, NULL);
     resp_writer_init(&worker->output, 2);
     resp_parser_init(&worker->ahead_parser,
                      (struct resp_limits){.bulk_max = STORE_VALUE_MAX, .count_max = INT32_MAX});

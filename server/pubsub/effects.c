@@ -14,6 +14,7 @@ void effects_init(struct effects *effects)
 {
     STAILQ_INIT(&effects->messages);
     STAILQ_INIT(&effects->lines);
+    effects->libraries.is_set = false;
 }
 
 void effects_add(struct effects *effects, struct publication *publication)
@@ -57,4 +58,5 @@ void effects_drop(struct effects *effects)
         publication_release(one);
     }
     drop_lines(effects);
+    effects->libraries.is_set = false;
 }

@@ -19,6 +19,7 @@
 struct effects {
     STAILQ_HEAD(, publication) messages;
     STAILQ_HEAD(, effects_line) lines;
+    struct libraries_shown libraries;
 };
 
 void effects_init(struct effects *effects);
@@ -30,7 +31,9 @@ void effects_drop(struct effects *effects);
 void effects_write_lines(struct effects *effects, const struct log *log); /* and frees them */
 static inline bool effects_any(const struct effects *effects)
 {
-    return __builtin_expect(!STAILQ_EMPTY(&effects->messages) || !STAILQ_EMPTY(&effects->lines), 0);
+    return __builtin_expect(!STAILQ_EMPTY(&effects->messages) || !STAILQ_EMPTY(&effects->lines) ||
+                                effects->libraries.is_set,
+                            0);
 }
 
 #endif

@@ -11,13 +11,14 @@
 #include "server/script/script.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/queue.h>
 
+#include "server/config/config_words.h"
 #include "storage/base/checks.h"
 
 #define SLOTS_MIN 64
@@ -218,88 +219,81 @@ static void forget_oldest(struct scripts *scripts, uint64_t most)
 
 /* ---- the first line ---- */
 
-static bool is_word(struct resp_slice word, const char *text)
+const struct script_flag_name script_flag_names[] = {
+    {"no-writes", SCRIPT_NO_WRITES},
+    {"allow-oom", SCRIPT_ALLOW_OOM},
+    {"allow-stale", SCRIPT_ALLOW_STALE},
+    {"no-cluster", SCRIPT_NO_CLUSTER},
+    {"allow-cross-slot-keys", SCRIPT_ALLOW_CROSS_SLOT},
+    {NULL, 0}};
+
+uint32_t script_flag(const char *name)
 {
-    return word.len == strlen(text) && memcmp(word.data, text, word.len) == 0;
+    for (const struct script_flag_name *at = script_flag_names; at->name != NULL; at++)
+        if (strcasecmp(at->name, name) == 0)
+            return at->flag;
+    return 0;
 }
 
-/* The next word before `end`. */
-static struct resp_slice next_word(const char **at, const char *end)
+/* What is wrong with the first line: malloc'd text, or NULL if there is no memory for it. */
+static bool refuse(char **problem, const char *text, const char *word)
 {
-    while (*at < end && isspace((unsigned char)**at))
-        ++*at;
-    struct resp_slice word = {.data = *at};
-    while (*at < end && !isspace((unsigned char)**at))
-        ++*at;
-    word.len = (size_t)(*at - word.data);
-    return word;
+    if (asprintf(problem, "ERR %s%s", text, word) < 0)
+        *problem = NULL;
+    return false;
 }
 
-static int shown(struct resp_slice word)
+static bool read_flags(struct script *script, char *list, char **problem)
 {
-    return word.len < 80 ? (int)word.len : 80;
+    for (char *word = list, *next; *list != '\0' && word != NULL; word = next) {
+        char *comma = strchr(word, ',');
+        next = comma != NULL ? comma + 1 : NULL;
+        if (comma != NULL)
+            *comma = '\0';
+        const struct script_flag_name *flag = script_flag_names;
+        while (flag->name != NULL && strcmp(word, flag->name) != 0)
+            flag++;
+        if (flag->name == NULL)
+            return refuse(problem, "Unexpected flag in script shebang: ", word);
+        script->flags |= flag->flag;
+    }
+    return true;
 }
 
-static bool read_flags(struct script *script, struct resp_slice list, char *problem)
+static bool read_words(struct script *script, const struct config_words *words, char **problem)
 {
-    static const struct {
-        const char *name;
-        uint32_t flag;
-    } names[] = {{"no-writes", SCRIPT_NO_WRITES},
-                 {"allow-oom", SCRIPT_ALLOW_OOM},
-                 {"allow-stale", SCRIPT_ALLOW_STALE},
-                 {"no-cluster", SCRIPT_NO_CLUSTER},
-                 {"allow-cross-slot-keys", SCRIPT_ALLOW_CROSS_SLOT}};
-    const size_t name_count = sizeof names / sizeof *names;
-    const char *end = list.data + list.len;
-    for (const char *at = list.data; list.len > 0 && at <= end;) {
-        const char *comma = memchr(at, ',', (size_t)(end - at));
-        struct resp_slice word = {at, (size_t)((comma != NULL ? comma : end) - at)};
-        at += word.len + 1;
-        size_t i = 0;
-        while (i < name_count && !is_word(word, names[i].name))
-            i++;
-        if (i == name_count) {
-            snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unexpected flag in script shebang: %.*s",
-                     shown(word), word.data);
+    const char prefix[] = "flags=";
+    const size_t prefix_len = sizeof prefix - 1;
+    if (strcmp(words->words[0], "#!lua") != 0)
+        return refuse(problem, "Unexpected engine in script shebang: ", words->words[0]);
+    for (size_t i = 1; i < words->count; i++) {
+        if (strncmp(words->words[i], prefix, prefix_len) != 0)
+            return refuse(problem, "Unknown lua shebang option: ", words->words[i]);
+        if (!read_flags(script, words->words[i] + prefix_len, problem))
             return false;
-        }
-        script->flags |= names[i].flag;
     }
     return true;
 }
 
 /* "#!lua flags=no-writes,allow-oom" */
-static bool read_shebang(struct script *script, char *problem)
+static bool read_shebang(struct script *script, char **problem)
 {
-    const char prefix[] = "flags=";
-    const size_t prefix_len = sizeof prefix - 1;
+    struct config_words words;
     if (script->len < 2 || memcmp(script->text, "#!", 2) != 0)
         return true;
-    const char *at = script->text, *end = memchr(at, '\n', script->len);
-    if (end == NULL) {
-        strcpy(problem, "ERR Invalid script shebang");
-        return false;
-    }
+    char *end = strchr(script->text, '\n');
+    if (end == NULL)
+        return refuse(problem, "Invalid script shebang", "");
     script->flags = SCRIPT_HAS_SHEBANG;
-    script->code_at = (size_t)(end - at); /* the newline stays, so that line numbers are right */
-    struct resp_slice word = next_word(&at, end);
-    if (!is_word(word, "#!lua")) {
-        snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unexpected engine in script shebang: %.*s",
-                 shown(word), word.data);
-        return false;
-    }
-    while ((word = next_word(&at, end)).len > 0) {
-        if (word.len < prefix_len || memcmp(word.data, prefix, prefix_len) != 0) {
-            snprintf(problem, SCRIPT_PROBLEM_MAX, "ERR Unknown lua shebang option: %.*s",
-                     shown(word), word.data);
-            return false;
-        }
-        struct resp_slice list = {word.data + prefix_len, word.len - prefix_len};
-        if (!read_flags(script, list, problem))
-            return false;
-    }
-    return true;
+    script->code_at = (size_t)(end - script->text); /* the newline stays: it counts as a line */
+    *end = '\0';
+    bool is_split = config_split(script->text, &words);
+    *end = '\n';
+    if (!is_split)
+        return refuse(problem, "Invalid engine in script shebang", "");
+    bool is_good = read_words(script, &words, problem);
+    config_words_free(&words);
+    return is_good;
 }
 
 /* ---- queries ---- */
@@ -316,7 +310,7 @@ struct script *scripts_find(struct scripts *scripts, const char sha[SHA1_HEX_LEN
     return script;
 }
 
-static struct script *make(struct resp_slice text, const char *sha, bool is_loaded, char *problem)
+static struct script *make(struct resp_slice text, const char *sha, bool is_loaded, char **problem)
 {
     struct script *script = malloc(sizeof *script + text.len + 1);
     if (script == NULL)
@@ -333,7 +327,7 @@ static struct script *make(struct resp_slice text, const char *sha, bool is_load
 }
 
 static struct script *add_new(struct scripts *scripts, struct resp_slice text, const char *sha,
-                              bool is_loaded, char *problem)
+                              bool is_loaded, char **problem)
 {
     struct script *script = make(text, sha, is_loaded, problem);
     if (script == NULL)
@@ -351,11 +345,11 @@ static void keep_loaded(struct scripts *scripts, struct script *script)
 }
 
 struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool is_loaded,
-                           uint64_t most, char problem[SCRIPT_PROBLEM_MAX])
+                           uint64_t most, char **problem)
 {
     char sha[SHA1_HEX_LEN + 1];
     sha1_hex(text.data, text.len, sha);
-    strcpy(problem, "OOM command not allowed when used memory > 'maxmemory'.");
+    *problem = NULL;
     pthread_mutex_lock(&scripts->lock);
     struct script *script = *place_of(scripts, sha);
     bool is_kept = script != NULL && script->is_loaded;
@@ -375,6 +369,17 @@ struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool
     if (storage_checks_enabled())
         scripts_check(scripts);
     pthread_mutex_unlock(&scripts->lock);
+    return script;
+}
+
+struct script *script_of_function(struct resp_slice name)
+{
+    struct script *script = malloc(sizeof *script + name.len + 1);
+    if (script == NULL)
+        return NULL;
+    *script = (struct script){.is_function = true, .holders = 1, .len = name.len};
+    memcpy(script->text, name.data, name.len);
+    script->text[name.len] = '\0';
     return script;
 }
 

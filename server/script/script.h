@@ -30,15 +30,24 @@ enum script_flags {
     SCRIPT_HAS_SHEBANG = 1 << 5,
 };
 
+/* The flags that code may give itself. Ends with an entry without a name. */
+struct script_flag_name {
+    const char *name;
+    uint32_t flag;
+};
+extern const struct script_flag_name script_flag_names[];
+uint32_t script_flag(const char *name); /* whatever the name's case; 0: there is none */
+
 struct script {
     struct script *next;        /* in the same hash slot */
     TAILQ_ENTRY(script) by_use; /* position in the LRU list */
     bool is_loaded;             /* by SCRIPT LOAD: never evicted */
     bool is_listed;             /* in the LRU list */
-    _Atomic uint32_t holders;   /* references, including the registry's */
-    _Atomic bool wants_all;     /* it has used undeclared keys */
-    uint32_t flags;             /* enum script_flags */
-    uint64_t number;            /* unique, never reused */
+    bool is_function; /* stands for a function, and is in no registry; the text is its name */
+    _Atomic uint32_t holders; /* references, including the registry's */
+    _Atomic bool wants_all;   /* it has used undeclared keys */
+    uint32_t flags;           /* enum script_flags */
+    uint64_t number;          /* unique, never reused */
     char sha[SHA1_HEX_LEN + 1];
     size_t len, code_at; /* `code_at`: after the first line if that is a shebang */
     char text[];
@@ -54,13 +63,19 @@ struct scripts *scripts_new(void); /* NULL: out of memory */
 void scripts_free(struct scripts *scripts);
 
 /* Both return a reference, or NULL. scripts_find: NULL if there is no such script. scripts_add:
- * returns the existing script if there is one; on failure NULL and an error reply, about the first
- * line or memory. `most`: limit for all texts, in bytes. */
+ * returns the existing script if there is one; on failure NULL and what is wrong with the first
+ * line, malloc'd, or NULL if memory is missing. `most`: limit for all texts, in bytes. */
 struct script *scripts_find(struct scripts *scripts, const char sha[SHA1_HEX_LEN]);
-#define SCRIPT_PROBLEM_MAX 160
 struct script *scripts_add(struct scripts *scripts, struct resp_slice text, bool is_loaded,
-                           uint64_t most, char problem[SCRIPT_PROBLEM_MAX]);
+                           uint64_t most, char **problem);
 void script_release(struct script *script);
+/* Stands for a function where a script is expected. NULL: out of memory. */
+struct script *script_of_function(struct resp_slice name);
+/* For messages: the SHA-1, or a function's name. */
+static inline const char *script_name(const struct script *script)
+{
+    return script->is_function ? script->text : script->sha;
+}
 
 /* Removes a script that does not compile from the registry. */
 void scripts_forget(struct scripts *scripts, struct script *script);

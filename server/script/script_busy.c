@@ -7,6 +7,7 @@
 #include "server/core/round_clock.h"
 #include "server/config/config.h"
 #include "server/config/log.h"
+#include "server/exec/runner_reply.h"
 #include "server/script/script_error.h"
 #include "server/script/script_state.h"
 #include "server/core/server.h"
@@ -22,12 +23,33 @@
 static void note_busy(struct script_state *state, uint64_t ran_nsec)
 {
     struct worker *worker = state->worker;
-    if (atomic_load_explicit(&worker->script.is_busy, memory_order_relaxed))
+    struct script_shown *shown = &worker->script;
+    if (atomic_load_explicit(&shown->is_busy, memory_order_relaxed))
         return;
-    atomic_store_explicit(&worker->script.is_busy, true, memory_order_relaxed);
+    bool is_function = state->script->is_function;
+    pthread_mutex_lock(&shown->lock);
+    shown->call = is_function ? state->call : NULL;
+    shown->name = script_name(state->script);
+    shown->began_nsec = state->began_nsec;
+    pthread_mutex_unlock(&shown->lock);
+    atomic_store_explicit(&shown->is_function, is_function, memory_order_relaxed);
+    atomic_store_explicit(&shown->is_busy, true, memory_order_release);
     log_line(&worker->server->log, CONFIG_LOG_WARNING,
-             "A script has been running for %llu ms; SCRIPT KILL ends it. Its SHA-1: %s.",
-             (unsigned long long)(ran_nsec / NSEC_PER_MS), state->script->sha);
+             "A %s has been running for %llu ms; %s KILL ends it. Its %s: %s.",
+             is_function ? "function" : "script", (unsigned long long)(ran_nsec / NSEC_PER_MS),
+             is_function ? "FUNCTION" : "SCRIPT", is_function ? "name" : "SHA-1",
+             script_name(state->script));
+}
+
+void script_end_busy(struct script_state *state)
+{
+    struct script_shown *shown = &state->worker->script;
+    if (!atomic_load_explicit(&shown->is_busy, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&shown->lock);
+    shown->call = NULL;
+    pthread_mutex_unlock(&shown->lock);
+    atomic_store_explicit(&shown->is_busy, false, memory_order_relaxed);
 }
 
 /* The client's messages come in its own version of the protocol. */
@@ -97,6 +119,11 @@ static void raise_end(lua_State *lua, enum store_result result)
 void script_check_interrupt(lua_State *lua)
 {
     struct script_state *state = script_state_of(lua);
+    if (state->registers) {
+        if (commandstats_clock() > state->register_until)
+            script_raise(lua, "FUNCTION LOAD timeout");
+        return; /* a bounded time, and it writes nothing */
+    }
     if (state->is_over)
         raise_end(lua, state->result);
     look_at_clock(state);
@@ -119,13 +146,14 @@ void script_look_from_command(struct worker *worker)
     round_clock_look_up(worker);
 }
 
-void script_kill(struct call *call)
+void script_kill(struct call *call, bool is_function)
 {
     struct server *server = call->server;
     bool is_any = false, is_writing = false;
     for (uint32_t i = 0; i < server->worker_count; i++) {
         struct script_shown *script = &server->workers[i]->script;
-        if (!atomic_load_explicit(&script->is_busy, memory_order_relaxed))
+        if (!atomic_load_explicit(&script->is_busy, memory_order_acquire) ||
+            atomic_load_explicit(&script->is_function, memory_order_relaxed) != is_function)
             continue;
         is_any = true;
         if (atomic_load_explicit(&script->has_written, memory_order_relaxed))
@@ -140,6 +168,8 @@ void script_kill(struct call *call)
                    "hard way using the SHUTDOWN NOSAVE command.");
     else if (is_any)
         resp_ok(call->reply);
+    else if (worker_any_busy_is(server, !is_function))
+        resp_error(call->reply, is_function ? SCRIPT_BUSY_TEXT : FUNCTION_BUSY_TEXT);
     else
         resp_error(call->reply, "NOTBUSY No scripts in execution right now.");
 }

@@ -12,13 +12,16 @@
 #include <lua.h>
 
 struct call;
+struct script_state;
 struct worker;
 
 #define SCRIPT_KILLED_TEXT "Script killed by user with SCRIPT KILL."
 
-/* SCRIPT KILL: ends scripts that have run longer than busy-reply-threshold and have written
- * nothing. */
-void script_kill(struct call *call);
+/* SCRIPT KILL and FUNCTION KILL: ends scripts, or functions, that have run longer than
+ * busy-reply-threshold and have written nothing. */
+void script_kill(struct call *call, bool is_function);
+/* The run is over. */
+void script_end_busy(struct script_state *state);
 
 /* hooks->look_from_script: like script_check_interrupt(), but does not end the script, because it
  * is inside a command. */

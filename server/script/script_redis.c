@@ -15,6 +15,7 @@
 #include "server/exec/request.h"
 #include "server/script/script_busy.h"
 #include "server/script/script_error.h"
+#include "server/script/script_function.h"
 #include "server/script/script_reply.h"
 #include "server/script/script_state.h"
 #include "server/script/script_value.h"
@@ -56,12 +57,19 @@ static const struct command *find_command(const struct call *outer, size_t argc,
     return command;
 }
 
+/* Once it has written, a script can no longer be stopped. */
+static bool is_out_of_memory(const struct script_state *state, const struct command *command)
+{
+    return state->is_over_memory && (command->flags & CMD_DENYOOM) != 0 && !state->allows_oom &&
+           !state->has_written;
+}
+
 static const char *why_not(struct script_state *state, const struct command *command, size_t argc)
 {
     if (command == NULL)
-        return "Unknown Redis command called from script";
+        return "ERR Unknown Redis command called from script";
     if (!command_arity_ok(command, argc) || command->run == NULL)
-        return "Wrong number of args calling Redis command from script";
+        return "ERR Wrong number of args calling Redis command from script";
     const uint32_t flags = command->flags;
     bool is_local =
         (flags & (CMD_LOCAL | CMD_ALL_WORKERS)) != 0 && (flags & CMD_LOCAL_IDEMPOTENT) == 0;
@@ -70,9 +78,11 @@ static const char *why_not(struct script_state *state, const struct command *com
         ((flags & (CMD_NESTS | CMD_BLOCKING | CMD_NO_MULTI)) != 0 ||
          !atomic_load_explicit(&state->call->server->scripts_may_all, memory_order_relaxed));
     if (is_denied || is_local)
-        return "This Redis command is not allowed from script";
+        return "ERR This Redis command is not allowed from script";
     if (state->is_readonly && command_has_effect(command))
-        return "Write commands are not allowed from read-only scripts.";
+        return "ERR Write commands are not allowed from read-only scripts.";
+    if (is_out_of_memory(state, command))
+        return "OOM command not allowed when used memory > 'maxmemory'.";
     return NULL;
 }
 
@@ -95,7 +105,7 @@ static const char *run_command(lua_State *lua, size_t argc)
     const struct command *command = find_command(outer, argc, state->args);
     const char *problem = why_not(state, command, argc);
     if (problem != NULL) {
-        nested_calls_refuse(outer->nested_calls, command, "-ERR");
+        nested_calls_refuse(outer->nested_calls, command, *problem == 'O' ? "-OOM" : "-ERR");
         return problem;
     }
     if ((command->flags & CMD_READONLY) == 0 || command_has_effect(command))
@@ -106,8 +116,10 @@ static const char *run_command(lua_State *lua, size_t argc)
                                 ? nested_calls_call(outer, command, argc, state->args)
                                 : NULL;
     enum store_result result = nested == NULL ? STORE_NO_MEMORY : nested_declare(nested);
-    if (result == STORE_INVALID)
+    if (result == STORE_INVALID) {
         atomic_store_explicit(&state->script->wants_all, true, memory_order_relaxed);
+        script_note_wants_all(state);
+    }
     resp_truncate(&state->reply, 0);
     state->reply.version = outer->session->resp_version;
     if (result == STORE_OK)
@@ -135,7 +147,7 @@ static void mark_counted(lua_State *lua)
 static void push_problem(lua_State *lua, const char *problem)
 {
     lua_createtable(lua, 0, 2);
-    lua_pushfstring(lua, "ERR %s", problem);
+    lua_pushstring(lua, problem);
     lua_setfield(lua, -2, "err");
 }
 
@@ -143,14 +155,16 @@ static int call_command(lua_State *lua, bool raises)
 {
     struct script_state *state = script_state_of(lua);
     size_t argc = (size_t)lua_gettop(lua);
+    if (state->registers)
+        return script_raise(lua, "redis.call can not be called on FUNCTION LOAD");
     if (state->is_over)
         return script_unwind(lua, state->result);
-    const char *problem = "Please specify at least one argument for this redis lib call";
+    const char *problem = "ERR Please specify at least one argument for this redis lib call";
     bool is_taken = argc > 0 && take_args(lua, state, argc);
     if (is_taken)
         problem = run_command(lua, argc);
     else if (argc > 0)
-        problem = "Lua redis lib command arguments must be strings or integers";
+        problem = "ERR Lua redis lib command arguments must be strings or integers";
     lua_settop(lua, 0); /* there may be so many that the stack is nearly full */
     if (problem != NULL)
         push_problem(lua, problem);
@@ -179,7 +193,7 @@ static int redis_pcall(lua_State *lua)
 static int redis_status_reply(lua_State *lua)
 {
     if (lua_gettop(lua) != 1 || lua_type(lua, 1) != LUA_TSTRING) {
-        push_problem(lua, "wrong number or type of arguments");
+        push_problem(lua, "ERR wrong number or type of arguments");
         return 1;
     }
     lua_createtable(lua, 0, 1);
@@ -191,7 +205,7 @@ static int redis_status_reply(lua_State *lua)
 static int redis_error_reply(lua_State *lua)
 {
     if (lua_gettop(lua) != 1 || lua_type(lua, 1) != LUA_TSTRING) {
-        push_problem(lua, "wrong number or type of arguments");
+        push_problem(lua, "ERR wrong number or type of arguments");
         return 1;
     }
     size_t len;
@@ -207,6 +221,8 @@ static int redis_setresp(lua_State *lua)
     lua_Number version = lua_tonumber(lua, 1);
     if (version != 2 && version != 3)
         return script_raise(lua, "RESP version must be 2 or 3.");
+    if (script_state_of(lua)->registers)
+        return script_raise(lua, "redis.setresp can not be called on FUNCTION LOAD");
     script_state_of(lua)->call->session->resp_version = (uint8_t)version;
     return 0;
 }
@@ -238,6 +254,9 @@ static int redis_log(lua_State *lua)
     lua_Number level = lua_tonumber(lua, 1);
     if (!(level >= CONFIG_LOG_DEBUG && level <= CONFIG_LOG_WARNING))
         return script_raise(lua, "Invalid debug level.");
+    struct effects *effects = state->registers ? state->load_effects : state->call->effects;
+    if (effects == NULL)
+        return 0;
     if (++state->logged > LOG_LINES_MAX)
         return script_raise(lua, "too many lines for the log");
     struct resp_writer *line = script_scratch(lua);
@@ -250,8 +269,9 @@ static int redis_log(lua_State *lua)
             resp_raw(line, " ", 1);
         resp_raw(line, text, len < LOG_LINE_MAX ? len : LOG_LINE_MAX);
     }
-    state->call->nested_calls->has_effects = true;
-    if (!effects_log(state->call->effects, (enum config_loglevel)level,
+    if (!state->registers)
+        state->call->nested_calls->has_effects = true;
+    if (!effects_log(effects, (enum config_loglevel)level,
                      (struct resp_slice){line->data, line->len}))
         return luaL_error(lua, "not enough memory");
     return 0;
@@ -293,6 +313,8 @@ static int redis_acl_check_cmd(lua_State *lua)
 {
     struct script_state *state = script_state_of(lua);
     int argc = lua_gettop(lua);
+    if (state->registers)
+        return script_raise(lua, "redis.acl_check_cmd can not be called on FUNCTION LOAD");
     if (argc == 0)
         return script_raise(lua, "Please specify at least one argument for this redis lib call");
     if (!take_args(lua, state, (size_t)argc))

@@ -24,7 +24,9 @@
 #include "server/script/script_cjson.h"
 #include "server/script/script_cmsgpack.h"
 #include "server/script/script_error.h"
+#include "server/script/script_function.h"
 #include "server/script/script_redis.h"
+#include "server/script/script_register.h"
 #include "server/script/script_reply.h"
 #include "server/script/script_seal.h"
 #include "server/script/script_state.h"
@@ -51,12 +53,6 @@ static int run_protected(lua_State *lua);
 static int describe_error(lua_State *lua);
 
 /* ---- making the state ---- */
-
-static int no_such_global(lua_State *lua)
-{
-    const char *name = luaL_optstring(lua, 2, "?");
-    return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", name);
-}
 
 /* Seals each library table, so that the table behind `_G` contains only sealed ones. */
 static void seal_libraries(lua_State *lua)
@@ -98,10 +94,7 @@ static void seal_globals(lua_State *lua)
     seal_libraries(lua);
     lua_pushvalue(lua, -1);
     keep(lua, KEPT_GLOBALS);
-    lua_createtable(lua, 0, 1);
-    lua_pushcfunction(lua, no_such_global);
-    lua_setfield(lua, -2, "__index");
-    lua_setmetatable(lua, -2);
+    script_refuse_unknown(lua);
     int behind = lua_gettop(lua);
     lua_pushvalue(lua, behind);
     script_seal(lua);
@@ -109,6 +102,7 @@ static void seal_globals(lua_State *lua)
     lua_setfield(lua, behind, "_G");
     lua_replace(lua, LUA_GLOBALSINDEX);
     lua_pop(lua, 1);
+    script_open_loading(lua);
 }
 
 static int open_state(lua_State *lua)
@@ -236,6 +230,7 @@ static int compile(lua_State *lua)
 struct run {
     struct script_state *state;
     size_t key_at, arg_at;
+    const struct function_call *function; /* NULL: a script */
 };
 
 /* Converts an error to a table with its text and position. */
@@ -307,7 +302,7 @@ static void write_error(lua_State *lua, struct call *call, const struct script *
 {
     if (!lua_istable(lua, -1)) {
         if (script_state_of(lua)->is_over) /* Lua had no memory for the error itself */
-            resp_errorf(call->reply, "ERR " SCRIPT_KILLED_TEXT " script: %s", script->sha);
+            resp_errorf(call->reply, "ERR " SCRIPT_KILLED_TEXT " script: %s", script_name(script));
         else
             write_failure(lua, call);
         return;
@@ -317,23 +312,42 @@ static void write_error(lua_State *lua, struct call *call, const struct script *
     if (text == NULL)
         text = "ERR unknown error";
     if (source != NULL && line != NULL)
-        resp_errorf(call->reply, "%s script: %s, on %s:%s.", text, script->sha, source, line);
+        resp_errorf(call->reply, "%s script: %s, on %s:%s.", text, script_name(script), source,
+                    line);
     else
-        resp_errorf(call->reply, "%s script: %s", text, script->sha);
+        resp_errorf(call->reply, "%s script: %s", text, script_name(script));
 }
 
-/* Sets a global to a new table of the arguments [from, to). */
-static void set_arguments(lua_State *lua, const struct call *call, enum kept name, size_t from,
-                          size_t to)
+/* Pushes a new table of the arguments [from, to). */
+static void push_arguments(lua_State *lua, const struct call *call, size_t from, size_t to)
 {
     assert(from <= to && to <= call->argc);
-    push_kept(lua, name);
     lua_createtable(lua, (int)(to - from), 0);
     for (size_t i = from; i < to; i++) {
         lua_pushlstring(lua, call->argv[i].data, call->argv[i].len);
         lua_rawseti(lua, -2, (int)(i - from) + 1);
     }
+}
+
+/* Sets a global to a new table of arguments. */
+static void set_arguments(lua_State *lua, const struct call *call, enum kept name, size_t from,
+                          size_t to)
+{
+    push_kept(lua, name);
+    push_arguments(lua, call, from, to);
     lua_rawset(lua, -3);
+}
+
+/* Functions get their arguments as such. */
+static void remove_arguments(lua_State *lua)
+{
+    push_kept(lua, KEPT_GLOBALS);
+    for (enum kept name = KEPT_KEYS; name <= KEPT_ARGV; name++) {
+        push_kept(lua, name);
+        lua_pushnil(lua);
+        lua_rawset(lua, -3);
+    }
+    lua_pop(lua, 1);
 }
 
 /* Whether the error on top was counted already, with the command that raised it. */
@@ -348,6 +362,34 @@ static bool is_counted(lua_State *lua)
     return is;
 }
 
+/* Pushes what is to be called, with its arguments. Returns their number, or -1 after an error. */
+static int push_called(lua_State *lua, const struct run *run)
+{
+    struct script_state *state = run->state;
+    struct call *call = state->call;
+    if (run->function != NULL) {
+        if (!script_push_function(lua, state, run->function))
+            return -1;
+        remove_arguments(lua);
+        push_arguments(lua, call, run->key_at, run->arg_at);
+        push_arguments(lua, call, run->arg_at, call->argc);
+        return 2;
+    }
+    if (!push_function(lua, state, state->script)) {
+        if (!state->is_over)
+            refuse_script(lua, state, state->script, call->reply);
+        else if (state->result == STORE_OK) /* killed while it was compiled */
+            write_error(lua, call, state->script);
+        return -1;
+    }
+    push_kept(lua, KEPT_GLOBALS);
+    set_arguments(lua, call, KEPT_KEYS, run->key_at, run->arg_at);
+    set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
+    lua_pop(lua, 1);
+    state->has_arguments = true;
+    return 0;
+}
+
 static int run_protected(lua_State *lua)
 {
     struct run *run = lua_touserdata(lua, 1);
@@ -358,19 +400,10 @@ static int run_protected(lua_State *lua)
     int handler = lua_gettop(lua);
     state->is_hooked = true; /* text and arguments may be large blocks */
     script_set_hook(lua, state);
-    if (!push_function(lua, state, state->script)) {
-        if (!state->is_over)
-            refuse_script(lua, state, state->script, call->reply);
-        else if (state->result == STORE_OK) /* killed while it was compiled */
-            write_error(lua, call, state->script);
+    int argument_count = push_called(lua, run);
+    if (argument_count < 0)
         return 0;
-    }
-    push_kept(lua, KEPT_GLOBALS);
-    set_arguments(lua, call, KEPT_KEYS, run->key_at, run->arg_at);
-    set_arguments(lua, call, KEPT_ARGV, run->arg_at, call->argc);
-    lua_pop(lua, 1);
-    state->has_arguments = true;
-    bool is_well = lua_pcall(lua, 0, 1, handler) == 0;
+    bool is_well = lua_pcall(lua, argument_count, 1, handler) == 0;
     call->nested_calls->error_is_counted = is_counted(lua);
     if (is_well)
         script_write_reply(lua, call, call->session->resp_version);
@@ -419,8 +452,7 @@ static void make_smaller(struct script_state *state, lua_CFunction way)
     state->is_unbounded = false;
 }
 
-/* Called between runs, so that compiled scripts do not take memory that the next run needs. */
-static void keep_small(struct script_state *state)
+void script_keep_small(struct script_state *state)
 {
     size_t most = script_memory_max(state);
     const struct server *server = state->worker->server;
@@ -442,9 +474,23 @@ bool script_compile(struct script_state *state, struct script *script, struct re
         compilation.is_good = false;
     }
     lua_settop(state->lua, 0);
-    keep_small(state);
+    script_keep_small(state);
     script_settle_memory(state);
     return compilation.is_good;
+}
+
+bool script_may_begin(const struct call *call, uint32_t flags, bool is_readonly)
+{
+    const char *problem = NULL;
+    if ((flags & SCRIPT_NO_WRITES) == 0 && is_readonly)
+        problem = "ERR Can not execute a script with write flag using *_ro command.";
+    else if ((flags & (SCRIPT_NO_WRITES | SCRIPT_ALLOW_OOM)) == 0 &&
+             store_is_over_memory(call->server->store))
+        problem = "OOM allow-oom flag is not set on the script, can not run it when used memory > "
+                  "'maxmemory'";
+    if (problem != NULL)
+        resp_error(call->reply, problem);
+    return problem == NULL;
 }
 
 static void begin(struct script_state *state, struct call *call, struct script *script)
@@ -478,19 +524,22 @@ static void heed_late_kill(struct script_state *state, size_t start)
     struct resp_writer *reply = state->call->reply;
     state->result = STORE_OK;
     resp_truncate(reply, start);
-    resp_errorf(reply, "ERR " SCRIPT_KILLED_TEXT " script: %s", state->script->sha);
+    resp_errorf(reply, "ERR " SCRIPT_KILLED_TEXT " script: %s", script_name(state->script));
 }
 
 enum store_result script_run(struct script_state *state, struct call *call, struct script *script,
-                             bool is_readonly, size_t key_at, size_t arg_at)
+                             const struct function_call *function, bool is_readonly, size_t key_at,
+                             size_t arg_at)
 {
     assert(key_at <= arg_at && arg_at <= call->argc);
     struct session *session = call->session;
-    struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at};
+    struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at, .function = function};
     uint32_t db = session->db;
     size_t start = call->reply->len;
     begin(state, call, script);
     state->is_readonly = is_readonly;
+    state->is_over_memory = store_is_over_memory(call->server->store);
+    state->allows_oom = (script->flags & SCRIPT_ALLOW_OOM) != 0;
     state->client_version = session->resp_version;
     session->resp_version = 2;
     push_kept(state->lua, KEPT_RUN);
@@ -502,14 +551,15 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     }
     lua_settop(state->lua, 0);
     state->is_hooked = false;
+    script_note_variables(state);
     heed_late_kill(state, start);
     drop_arguments(state);
-    keep_small(state);
+    script_keep_small(state);
     script_settle_memory(state);
     session->db = db;
     session->resp_version = state->client_version;
+    script_end_busy(state);
     state->call = NULL;
     state->script = NULL;
-    atomic_store_explicit(&state->worker->script.is_busy, false, memory_order_relaxed);
     return state->is_over ? state->result : STORE_OK;
 }

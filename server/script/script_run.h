@@ -8,6 +8,7 @@
 #include "server/script/script.h"
 
 struct script_state;
+struct function_call;
 struct worker;
 
 /* The worker's state. It is created if there is none, or if it is older than the last SCRIPT FLUSH.
@@ -18,10 +19,20 @@ struct script_state *script_state_get(struct worker *worker);
  * only memory was missing. */
 bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply);
 
+/* Whether code with these flags may run now, for a command that may write or not. False: an error
+ * reply was written. */
+bool script_may_begin(const struct call *call, uint32_t flags, bool is_readonly);
+
 /* Runs the script for a call whose nested calls are settled. Its arguments from `key_at` on are the
- * keys, those from `arg_at` on the others. */
+ * keys, those from `arg_at` on the others. With `function` it calls the function that argument 1
+ * names, and `script` stands for it. */
 STORE_MUST_CHECK enum store_result script_run(struct script_state *state, struct call *call,
-                                              struct script *script, bool is_readonly,
-                                              size_t key_at, size_t arg_at);
+                                              struct script *script,
+                                              const struct function_call *function,
+                                              bool is_readonly, size_t key_at, size_t arg_at);
+
+/* To be called between runs, so that compiled scripts do not take memory that the next run needs.
+ */
+void script_keep_small(struct script_state *state);
 
 #endif

@@ -66,6 +66,20 @@ bool script_is_sealed(lua_State *lua, int index)
     return false;
 }
 
+static int no_such_global(lua_State *lua)
+{
+    const char *name = luaL_optstring(lua, 2, "?");
+    return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", name);
+}
+
+void script_refuse_unknown(lua_State *lua)
+{
+    lua_createtable(lua, 0, 1);
+    lua_pushcfunction(lua, no_such_global);
+    lua_setfield(lua, -2, "__index");
+    lua_setmetatable(lua, -2);
+}
+
 int script_refuse_change(lua_State *lua)
 {
     lua_pushliteral(lua, "Attempt to modify a readonly table");

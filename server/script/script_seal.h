@@ -12,6 +12,8 @@
  * may be sealed tables. */
 void script_seal(lua_State *lua);
 bool script_is_sealed(lua_State *lua, int index); /* if so, pushes the table behind it */
+/* Makes the table on top of the stack raise an error for names that it does not have. */
+void script_refuse_unknown(lua_State *lua);
 /* Raises the error for an attempt to modify a sealed table. */
 int script_refuse_change(lua_State *lua);
 

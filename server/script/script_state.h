@@ -20,6 +20,9 @@
 #include "server/script/script.h"
 #include "server/script/script_cjson.h"
 
+struct effects;
+struct function_index;
+struct loaded_function;
 struct worker;
 
 /* The limit for the Lua states of all workers, including the memory of the commands that their runs
@@ -51,6 +54,8 @@ struct script_state {
     struct script *script;
     uint8_t client_version; /* of RESP, outside the run */
     bool is_readonly;
+    bool allows_oom;     /* commands that add data may run */
+    bool is_over_memory; /* at the beginning */
     bool has_written;
     bool is_over;             /* the run is void; see `result` */
     enum store_result result; /* why; STORE_OK: it was killed */
@@ -65,6 +70,14 @@ struct script_state {
     uint16_t random[3];
     uint32_t logged; /* lines written */
     struct script_json json;
+
+    /* functions, see script_function.h */
+    bool registers;               /* the code of a library is running */
+    uint64_t register_until;      /* it is ended then */
+    struct effects *load_effects; /* of FUNCTION LOAD; NULL: what the code logs is ignored */
+    const struct function_index *functions; /* in Lua's memory; NULL: not loaded */
+    uint64_t functions_stamp;               /* of the libraries that they are from */
+    struct loaded_function *function;       /* the run's; NULL: a script's run */
 };
 
 /* Without libraries and hook; script_run.c adds them. NULL: out of memory. */

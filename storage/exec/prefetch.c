@@ -90,11 +90,11 @@ static void pretend_slow(const struct batch *batch)
 
 static void find_pages(struct batch *batch, const struct store_key *keys)
 {
-    const uint32_t *ids = batch->worker->store->databases.ids;
+    const struct store *store = batch->worker->store;
     for (uint32_t i = 0; i < batch->count; i++) {
         struct hint *hint = &batch->hints[i];
         prefetch_enter(&batch->locks, hint->partition);
-        hint->tag = engine_tag(keys[i].hash, ids[keys[i].db]);
+        hint->tag = engine_tag(keys[i].hash, engine_database(store, keys[i].db));
         index_prefetch(&hint->partition->index, hint->slot, hint->tag);
         prefetch_leave(&batch->locks, hint->partition);
     }

@@ -76,7 +76,7 @@ static const struct format_item *find_item(const struct store *store, struct way
     const struct store_key *key = way->hint.key;
     const struct index *index = &way->partition->index;
     uint32_t at =
-        index_find(index, key->slot, engine_tag(key->hash, store->databases.ids[key->db]));
+        index_find(index, key->slot, engine_tag(key->hash, engine_database(store, key->db)));
     if (at == INDEX_NONE)
         return NULL;
     uint64_t entry = index_get(index, key->slot, at);
@@ -85,7 +85,7 @@ static const struct format_item *find_item(const struct store *store, struct way
         return NULL;
     uint32_t size = format_class_size(page_file_class_of(&way->partition->file, index_page(entry)));
     const struct format_item *item = (const void *)(memory + index_item_slot(entry) * size);
-    bool is_whole = item->database == store->databases.ids[key->db];
+    bool is_whole = item->database == engine_database(store, key->db);
     return is_whole && item->flags & FORMAT_TREES ? item : NULL;
 }
 

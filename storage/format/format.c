@@ -177,7 +177,7 @@ bool format_databases_are_sound(const struct format_databases *databases)
             if (databases->ids[i] == databases->ids[j])
                 return false;
     }
-    return databases->next_id < FORMAT_HIDDEN;
+    return databases->next_id < FORMAT_META;
 }
 
 int64_t format_expiry(const struct format_item *item)

@@ -41,7 +41,8 @@
  *        .    . key, or with FORMAT_LONG_KEY its replacement (see LONG KEY)
  *        .    . payload: the value, or with FORMAT_LARGE a large root, with FORMAT_TREES the trees
  * Database id FORMAT_HIDDEN is internal to the engine: nodes of trees, and overflow values of
- * trees' entries. The key of an overflow value is a struct format_overflow_key.
+ * trees' entries. The key of an overflow value is a struct format_overflow_key. FORMAT_META is that
+ * of STORE_META_DB: the store's user has items there that are in none of the databases.
  *
  * LONG KEY: replaces a key of more than FORMAT_KEY_INLINE bytes in its item
  *        0    8 format_hash() of the key
@@ -152,8 +153,8 @@
 
 #include "storage/store.h"
 
-#define FORMAT_VERSION 4u
-#define FORMAT_VERSION_OLDEST 2u /* still read: only entries and types of the server differ */
+#define FORMAT_VERSION 5u
+#define FORMAT_VERSION_OLDEST 2u /* still read: only entries, types, items of the server differ */
 #define FORMAT_STAMP (FORMAT_VERSION | SIZES_VERSION_MARK) /* as stored in files */
 #define FORMAT_STAMP_OLDEST (FORMAT_VERSION_OLDEST | SIZES_VERSION_MARK)
 #define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */
@@ -187,6 +188,7 @@ enum format_flags {
 };
 #define FORMAT_DAMAGED UINT32_MAX /* database id of an item found damaged; in memory only */
 #define FORMAT_HIDDEN (UINT32_MAX - 1)
+#define FORMAT_META (UINT32_MAX - 2)
 
 enum format_op {
     FORMAT_PUT = 1,

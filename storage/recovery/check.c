@@ -230,7 +230,7 @@ static bool see_item(struct check *check, uint32_t partition, uint32_t page, uin
     bool hidden = item->database == FORMAT_HIDDEN;
     if (item->flags & FORMAT_NODE)
         return see_node(check, partition, page, item);
-    if (!hidden && databases_logical(check->store, item->database) < 0)
+    if (databases_is_dead(check->store, item->database))
         return true; /* it belongs to a flushed database */
     if (item->flags & FORMAT_LONG_KEY)
         check_long_key(check, item);

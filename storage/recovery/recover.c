@@ -196,7 +196,7 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
                                     uint32_t slot, const struct format_item *item)
 {
     struct store *store = scan->store;
-    bool hidden = item->database == FORMAT_HIDDEN;
+    bool hidden = item->database == FORMAT_HIDDEN || item->database == FORMAT_META;
     int db = hidden ? STORE_HIDDEN_DB : databases_logical(store, item->database);
     if (db < 0)
         return STORE_OK;

@@ -25,7 +25,7 @@
 
 bool databases_is_dead(const struct store *store, uint32_t id)
 {
-    return id != FORMAT_HIDDEN && databases_logical(store, id) < 0;
+    return id != FORMAT_HIDDEN && id != FORMAT_META && databases_logical(store, id) < 0;
 }
 
 bool databases_is_past(const struct store *store, uint32_t id)
@@ -49,9 +49,15 @@ static uint64_t expiry_units(int64_t expire_ms)
     return units < DATABASES_EXPIRY_UNITS_MOST ? units : DATABASES_EXPIRY_UNITS_MOST;
 }
 
+/* The server's own items are counted with the engine's. */
+static struct database_count *count_of(struct partition *partition, uint32_t db)
+{
+    return &partition->databases[db == STORE_META_DB ? STORE_HIDDEN_DB : db];
+}
+
 void databases_count_key(struct partition *partition, uint32_t db, int64_t expire_ms)
 {
-    struct database_count *count = &partition->databases[db];
+    struct database_count *count = count_of(partition, db);
     counter_add(&count->keys, 1);
     if (expire_ms == STORE_NO_EXPIRY)
         return;
@@ -61,7 +67,7 @@ void databases_count_key(struct partition *partition, uint32_t db, int64_t expir
 
 void databases_uncount_key(struct partition *partition, uint32_t db, int64_t expire_ms)
 {
-    struct database_count *count = &partition->databases[db];
+    struct database_count *count = count_of(partition, db);
     assert(counter_read(&count->keys) > 0);
     counter_add(&count->keys, -1ull);
     if (expire_ms == STORE_NO_EXPIRY)
@@ -171,8 +177,8 @@ static void settle_writes(struct store_txn *txn)
     for (uint32_t i = 0; i < txn->write_count; i++) {
         struct write write = txn->writes[i];
         int db = shown_as(arrangement, write.place);
-        if (write.place == STORE_HIDDEN_DB)
-            db = STORE_HIDDEN_DB;
+        if (write.place == STORE_HIDDEN_DB || write.place == STORE_META_DB)
+            db = (int)write.place;
         if (db < 0 && write.place >= PLACE_FRESH)
             continue;
         if (db < 0) {
@@ -195,7 +201,7 @@ static void settle_writes(struct store_txn *txn)
 /* No id is used twice: items of a flushed database may be in free slots on the disk. */
 static bool has_ids_left(const struct store *store)
 {
-    if (store->databases.next_id + (uint64_t)STORE_DB_COUNT < FORMAT_HIDDEN)
+    if (store->databases.next_id + (uint64_t)STORE_DB_COUNT < FORMAT_META)
         return true;
     env_log(&store->env, STORE_LOG_WARNING,
             "This data directory has seen 4 billion flushes: FLUSHDB and FLUSHALL are refused. "

@@ -18,7 +18,7 @@ static inline uint32_t databases_place(const struct store_txn *txn, uint32_t db)
 /* The id under which a place's items are committed; 0: it has none. */
 static inline uint32_t databases_committed(const struct store_txn *txn, uint32_t place)
 {
-    return place <= STORE_HIDDEN_DB ? engine_database(txn->store, place) : 0;
+    return place <= STORE_META_DB ? engine_database(txn->store, place) : 0;
 }
 /* At the end of the run: brings writes, flushes and swaps into an order in which they can be
  * applied: the doomed writes, then the new map, then the other writes. STORE_FULL: no id is left

@@ -147,7 +147,7 @@ struct write {
 /* The transaction's view of the databases (databases.c). A place is the contents of one database:
  * those below STORE_DB_COUNT are the store's contents before the transaction, STORE_HIDDEN_DB never
  * changes, and each flush makes a new, empty one. */
-#define PLACE_FRESH (STORE_HIDDEN_DB + 1)
+#define PLACE_FRESH (STORE_META_DB + 1)
 struct arrangement {
     bool changed; /* otherwise places[db] is db, and the array is not filled */
     uint32_t flushes;
@@ -532,6 +532,8 @@ static inline uint32_t engine_segments_max(const struct page_file *file)
 
 static inline uint32_t engine_database(const struct store *store, uint32_t db)
 {
+    if (db == STORE_META_DB)
+        return FORMAT_META;
     return db == STORE_HIDDEN_DB ? FORMAT_HIDDEN : store->databases.ids[db];
 }
 

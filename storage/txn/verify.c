@@ -27,7 +27,8 @@ static bool was_living(const struct page_file *file, uint32_t page, uint32_t slo
         if (is_as_written(file, page, slot, copy, length))
             return true;
     }
-    return false;
+    copy->database = FORMAT_META;
+    return length && is_as_written(file, page, slot, copy, length);
 }
 
 /* Checks the references to other partitions and hash slots. The slot of a plain key follows from

@@ -285,6 +285,13 @@ def same_names(_words, stock, ours):
         sorted(replies(stock)) == sorted(replies(ours)))
 
 
+def same_libraries(words, stock, ours):
+    """FUNCTION LIST and DUMP: libraries and their functions, in no particular order."""
+    if words[1].upper() == b"DUMP":
+        return same_kind(words, stock, ours) and len(stock) == len(ours)
+    return words[1].upper() == b"LIST" and sorted(stock.split(b"\r\n")) == sorted(ours.split(b"\r\n"))
+
+
 def same_directives(words, stock, ours):
     """CONFIG: 7.2 has one more level of logs."""
     return stock == ours.replace(b"warning, nothing\r\n", b"warning\r\n") or (
@@ -316,6 +323,9 @@ WITH_SCORES = (b"ZADD", b"ZINCRBY", b"ZSCORE", b"ZMSCORE", b"ZRANGE", b"ZREVRANG
 
 BLOCKING = (b"BLPOP", b"BRPOP", b"BLMOVE", b"BLMPOP", b"BRPOPLPUSH", b"BZPOPMIN", b"BZPOPMAX",
             b"BZMPOP")
+
+# They run the command that follows.
+CALLING = (b"EVAL", b"EVAL_RO", b"EVALSHA", b"EVALSHA_RO", b"FCALL", b"FCALL_RO")
 
 BY_NAME = {
     b"KEYS": same_keys,
@@ -358,6 +368,7 @@ BY_NAME = {
     b"HELLO": same_kind,
     b"PUBSUB": same_names,
     b"CONFIG": same_directives,
+    b"FUNCTION": same_libraries,
     b"XREAD": unbalanced,
     b"XREADGROUP": unbalanced,
     b"XINFO": same_but_times,
@@ -377,7 +388,7 @@ def same(words, stock, ours, queued=(), apart_s=10):
         left, right = replies(stock), replies(ours)
         return len(left) == len(right) == len(queued) and all(
             same(words, a, b, (), apart_s) for words, a, b in zip(queued, left, right))
-    if name in (b"EVAL", b"EVAL_RO", b"EVALSHA", b"EVALSHA_RO") and len(words) > 3:
+    if name in CALLING and len(words) > 3:
         # A number of Lua's that is too large: its conversion is undefined in C.
         too_large = b":-9223372036854775808\r\n", b":9223372036854775807\r\n"
         return same(words[3:], stock.replace(*too_large), ours.replace(*too_large), (), apart_s)

@@ -2,7 +2,7 @@
 each number that is none, too few arguments and too many. Nothing here is left to chance.
 
 A line of FORMS stands for all that come of it when one of each {alternatives} is chosen. Words are
-divided by blanks; `~` is a blank within a word, `_` alone is the empty word. Names in capitals in
+divided by blanks; `~` is a blank within a word, `^` the end of a line, `_` alone is the empty word. Names in capitals in
 braces stand for lists: KEY, INT, FLOAT ...
 """
 
@@ -25,7 +25,10 @@ XGROUP CREATE r g 0
 XGROUP CREATECONSUMER r g d
 XREADGROUP GROUP g c COUNT 2 STREAMS r >
 GEOADD g 13.361389 38.115556 P 15.087269 37.502669 C 12.758489 38.788135 E
-""".strip().split("\n")]
+""".strip().split("\n")] + [["FUNCTION", "FLUSH"], ["FUNCTION", "LOAD", """#!lua name=l
+redis.register_function('f', function(keys, args) return {#keys, args[1] or 'none', keys[1]} end)
+redis.register_function{function_name='o', flags={'no-writes'}, description='of keys',
+                        callback=function(keys, args) return redis.call(args[1], keys[1], args[2]) end}"""]]
 
 LISTS = {
     "KEY": "s|n|l|t|i|z|h|r|x",
@@ -241,6 +244,16 @@ PUBSUB {|foo|CHANNELS a b|NUMSUB|NUMSUB a|NUMPAT x|NUMPAT|SHARDCHANNELS a b|SHAR
 {SUBSCRIBE|PSUBSCRIBE|SSUBSCRIBE|MULTI x|EXEC|EXEC x|DISCARD|DISCARD x|WATCH|UNWATCH x|UNWATCH}
 EVAL {|x|return|return~1 x|return~1 -1|return~1 1|return~1 0 1|return~KEYS 1 a b}
 {EVALSHA|EVALSHA_RO} {|x 0|ffffffffffffffffffffffffffffffffffffffff 0|ffffffffffffffffffffffffffffffffffffffff x}
+FUNCTION {|foo|LOAD|LOAD x|LOAD REPLACE|LOAD foo x|LOAD #!lua|LOAD #!lua~name=x|LIST|LIST x|LIST WITHCODE}
+FUNCTION LIST {WITHCODE WITHCODE|LIBRARYNAME|LIBRARYNAME l*|LIBRARYNAME x|LIBRARYNAME L* WITHCODE|LIBRARYNAME l LIBRARYNAME l}
+FUNCTION {DUMP|DUMP x|STATS|STATS x|KILL|KILL x|DELETE|DELETE x|DELETE l|DELETE L|DELETE l x|FLUSH|FLUSH x|FLUSH SYNC}
+FUNCTION {FLUSH ASYNC|FLUSH SYNC x|RESTORE|RESTORE x|RESTORE x FLUSH|RESTORE x y|RESTORE x FLUSH z|RESTORE _|HELP x}
+FUNCTION LOAD {|REPLACE |foo |replace REPLACE }#!lua~name={l|m|x-y|_|"l"|l~x}^{return|bad~code|a=1|x.y=1}
+FUNCTION LOAD {|REPLACE }#!lua~name={l|m}^redis.register_function('{f|F|g|_|x-y}',function(){|~end)}
+FUNCTION LOAD #!{lua~name=m|js~name=m|LUA~NAME=m|lua|lua~n=m|lua~name=m~name=m|}^redis.register_function('g',function()~end)
+FUNCTION LOAD #!lua~name=m^{redis.call('ping')|redis.register_function()|redis.register_function('g')|redis.log(1)}
+{FCALL|FCALL_RO} {f|F|o|x|_|l} {|0|1 s|1 s a|-1|x|2 s|1|_|2 s n a b|01}
+{FCALL|FCALL_RO} o 1 {s|x|l} {get|set 1|strlen|nosuch|getdel|append x|type|function list|get a}
 SCRIPT {|foo|LOAD|LOAD return~1~1|LOAD return~1 x|EXISTS|EXISTS x y|FLUSH foo|FLUSH SYNC x|KILL|KILL x|DEBUG}
 """
 
@@ -252,7 +265,7 @@ def spread(line):
     parts = re.split(r"\{([^}]*)\}", line)
     choices = [part.split("|") if i % 2 else [part] for i, part in enumerate(parts)]
     for chosen in itertools.product(*choices):
-        yield ["" if word == "_" else word.replace("~", " ") for word in "".join(chosen).split()]
+        yield ["" if word == "_" else word.replace("~", " ").replace("^", "\n") for word in "".join(chosen).split()]
 
 
 def forms():

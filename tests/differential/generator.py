@@ -18,7 +18,7 @@ BLOCKING = {"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOP
             "WAIT", "XREAD", "XREADGROUP"}
 
 # Rather seldom, since they take long or undo what was set up.
-SELDOM = {"CONFIG", "DEBUG", "SCRIPT", "HELLO", "RESET", "SHUTDOWN", "CLIENT", "COMMAND"}
+SELDOM = {"CONFIG", "DEBUG", "SCRIPT", "FUNCTION", "HELLO", "RESET", "SHUTDOWN", "CLIENT", "COMMAND"}
 
 # They speak of the connection, whose state is not to change in the middle of an EXEC.
 ABOUT_CONNECTION = {"AUTH", "HELLO", "RESET", "SHUTDOWN", "DEBUG", "CONFIG", "SCRIPT"}
@@ -26,13 +26,13 @@ ABOUT_CONNECTION = {"AUTH", "HELLO", "RESET", "SHUTDOWN", "DEBUG", "CONFIG", "SC
 # Scripts refuse them, or say in another order what is in none.
 NOT_IN_SCRIPTS = NOT_QUEUED | ABOUT_CONNECTION | {
     "EXEC", "DISCARD", "WATCH", "UNWATCH", "EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "PUBSUB",
-    "CLIENT", "COMMAND", "INFO", "SLOWLOG", "LATENCY", "CLUSTER", "MODULE", "ROLE", "ASKING",
+    "FUNCTION", "FCALL", "FCALL_RO", "CLIENT", "COMMAND", "INFO", "SLOWLOG", "LATENCY", "CLUSTER", "MODULE", "ROLE", "ASKING",
     "READONLY", "READWRITE"}
 
 # A consumer by another name is made in more cases by 7.2. SPOP without its count would leave different sets
 # behind; ZRANK with one argument more is a command only for 7.2, and EXEC tells.
 AS_THEY_ARE = {"XGROUP", "XREADGROUP", "XCLAIM", "XAUTOCLAIM", "SPOP", "ZRANK", "ZREVRANK", "EVAL",
-               "EVAL_RO", "EVALSHA", "EVALSHA_RO", "CLIENT", "CONFIG", "COMMAND", "DEBUG", "SHUTDOWN",
+               "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FUNCTION", "FCALL", "FCALL_RO", "CLIENT", "CONFIG", "COMMAND", "DEBUG", "SHUTDOWN",
                "SCRIPT", "INFO", "HELLO", "MEMORY", "WAIT", "SLOWLOG", "LATENCY", "CLUSTER", "MODULE",
                "ROLE", "ASKING", "READONLY", "READWRITE"}
 

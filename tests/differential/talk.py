@@ -10,6 +10,17 @@ LISTENING = {"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRI
 SCRIPT = "return redis.call(unpack(ARGV))"
 SCRIPT_SHA = hashlib.sha1(SCRIPT.encode()).hexdigest()
 
+# Likewise, a library.
+LIBRARY = """#!lua name=talk
+redis.register_function('do', function(keys, args) return redis.call(unpack(args)) end)
+redis.register_function('try', function(keys, args) return redis.pcall(unpack(args)) end)
+redis.register_function{function_name='read', flags={'no-writes'}, description='reads',
+                        callback=function(keys, args) return redis.call(unpack(args)) end}"""
+# Of the libraries a and b, as FUNCTION DUMP gives it, without its checksum and with it.
+PAYLOAD = (b"\xf5@D#!lua name=b\nredis.register_function('fb',function() return 'b' end)"
+           b"\xf5@D#!lua name=a\nredis.register_function('fa',function() return 'a' end)\n\x00")
+PAYLOAD_SUM = b"\n\xb19v\x12\x01\xd6I"
+
 CHANNELS = [b"c1", b"c2", b"c3", b"d1", b"", b"\x00c"]
 
 # Options that shape what OBJECT ENCODING says, as a seed finds them; and others that take a value
@@ -46,6 +57,32 @@ class Talk:
             ["EXISTS", SCRIPT_SHA], ["EXISTS", "0" * 40, SCRIPT_SHA.upper(), "x"], ["KILL"],
             ["FLUSH", "NOW"], ["FLUSH", "SYNC", "ASYNC"], ["X"],
             ["EXISTS"], ["LOAD"], ["LOAD", SCRIPT, "x"]])
+
+    # ---- functions ----
+
+    def FCALL(self):
+        """Another command, by a function that is given it."""
+        name = self.random.choice(["do", "do", "DO", "try", "read", "read", "nosuch", "fa", "fb"])
+        return [name, 0] + self.single(self.scripted_names)
+
+    FCALL_RO = FCALL
+
+    def library(self):
+        """One of a few, whose function may be another one's, too."""
+        name, other = self.random.choice("abc"), self.random.choice("abc")
+        function = f"redis.register_function('f{name if self.chance(0.8) else other}',"
+        return f"#!lua name={name}\n" + function + f"function() return '{other}' end)"
+
+    def FUNCTION(self):
+        return self.random.choice([
+            ["LOAD", self.library()], ["LOAD", self.library()], ["LOAD", "REPLACE", self.library()],
+            ["LOAD", "REPLACE", LIBRARY], ["LOAD", "REPLACE", LIBRARY], ["LOAD", LIBRARY], ["LOAD", "return 1"],
+            ["LOAD", "#!lua name=a\nreturn"], ["LOAD", "NOW", self.library()], ["LOAD"],
+            ["DELETE", self.random.choice("abcd")], ["DELETE"], ["FLUSH", "NOW"], ["FLUSH", "SYNC", "ASYNC"],
+            ["FLUSH"] if self.chance(0.2) else ["KILL"], ["LIST"], ["LIST", "WITHCODE"],
+            ["LIST", "LIBRARYNAME", self.random.choice(["a", "[ab]", "*", "T*", ""])], ["LIST", "x"], ["STATS"],
+            ["DUMP"], ["RESTORE", PAYLOAD + PAYLOAD_SUM, self.random.choice(["APPEND", "REPLACE", "FLUSH", "x"])],
+            ["RESTORE", PAYLOAD], ["RESTORE", PAYLOAD + PAYLOAD_SUM], ["X"]])
 
     # ---- messages ----
 

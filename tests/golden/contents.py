@@ -54,6 +54,11 @@ SINCE_4 = {
     b"stream of long entries": [(b"1-0", {b"a": long(b"a", 3000), b"b": b""}),
                                 (b"1-1", {b"c": long(b"c", 150_000)})],
 }
+# Libraries of functions, which are in no database: one is short, one has a value of its own.
+SINCE_5 = {
+    name: b"#!lua name=%s\nredis.register_function('%s_f', function(keys, args) return #keys end)\n--%s"
+    % (name, name, long(b"x", length)) for name, length in ((b"short", 10), (b"long", 200_000))
+}
 GROUPS = [b"a group", long(b"a long name", 600)]
 
 
@@ -84,6 +89,15 @@ def verify_streams(client):
             (SINCE_4[b"stream"][i][0], b"one" if i < 300 else b"other", 1) for i in range(200, 310)]
 
 
+def verify_libraries(client):
+    listed = {name: (functions, code) for _, name, _, _, _, functions, _, code in client.execute_command(
+        "FUNCTION", "LIST", "WITHCODE")}
+    assert listed == {name: ([[b"name", name + b"_f", b"description", None, b"flags", []]], code)
+                      for name, code in SINCE_5.items()}
+    for name in SINCE_5:
+        assert client.execute_command("FCALL", name + b"_f", 2, "a", "b") == 2
+
+
 def fill(client, other):
     """`other` is a client of database 3."""
     for key, value in STRINGS.items():
@@ -106,6 +120,8 @@ def fill(client, other):
         else:
             client.sadd(key, *members)
     fill_streams(client)
+    for code in SINCE_5.values():
+        client.execute_command("FUNCTION", "LOAD", code)
     client.pfadd(b"hyperloglog", *range(1000))
     client.set(b"expires", b"late", pxat=FAR)
     client.set(b"deleted", b"x")
@@ -127,6 +143,8 @@ def verify(client, other, version):
     if version >= 4:
         keys += len(SINCE_4)
         verify_streams(client)
+    if version >= 5:
+        verify_libraries(client)
     for key, value in STRINGS.items():
         assert client.get(key) == value, key[:20]
     assert client.strlen(b"hole") == 10_000_001 and client.bitcount(b"hole") == 1

@@ -198,6 +198,40 @@ fault("handler-outlives-the-kill", "server/script/script_base.c",
       ("static int handle_error(lua_State *lua) { if (script_state_of(lua)->is_over)",
        "static int handle_error(lua_State *lua) { if (false)"),
       by=["test_busy.py::test_what_catches_errors_does_not_catch_a_kill"])
+fault("libraries-flushed", "storage/txn/databases.c",
+      "the libraries are taken for a flushed database's",
+      ("return id != FORMAT_HIDDEN && id != FORMAT_META &&", "return id != FORMAT_HIDDEN &&"),
+      by=["test_functions.py::test_libraries_survive_a_sweep"])
+fault("variables-of-discarded-runs", "server/script/script_function.c",
+      "what a discarded run has left in variables of its library stays",
+      ("if (are_variables_void(state->worker, call))", "if (false)"),
+      by=["wait/test_functions.py::test_a_discarded_run_leaves_no_variables",
+          "test_functions.py::test_a_discarded_run_leaves_no_variables"])
+fault("changed-variables-unseen", "server/script/script_function.c",
+      "tables among a library's variables are taken for constants",
+      ("bool have = library->has_tables || library->has_changed;", "bool have = library->has_changed;"),
+      by=["wait/test_functions.py::test_a_discarded_run_leaves_no_variables",
+          "test_functions.py::test_a_discarded_run_leaves_no_variables"])
+fault("variables-left-by-exec", "server/script/script_function.c",
+      "EXEC does not repeat a function whose variables are set back",
+      ("state->call->nested_calls->has_effects = true;", ""),
+      by=["wait/test_functions.py::test_variables_in_a_transaction"])
+fault("libraries-unbounded", "server/commands/function_value.c",
+      "libraries may take all memory",
+      ("if (bytes <= addition->most)", "if (true)"),
+      by=["test_functions.py::test_a_library_must_fit"])
+fault("functions-without-memory", "server/script/script_run.c",
+      "functions run without memory, whatever their flags",
+      ("(flags & (SCRIPT_NO_WRITES | SCRIPT_ALLOW_OOM)) == 0 &&", "false &&"),
+      by=["test_functions.py::test_without_memory"])
+fault("load-without-an-end", "server/script/script_busy.c",
+      "code that FUNCTION LOAD runs may run for ever",
+      ("if (commandstats_clock() > state->register_until)", "if (false)"),
+      by=["test_functions.py::test_bad_code"])
+fault("kills-of-any-kind", "server/script/script_busy.c",
+      "SCRIPT KILL ends a function",
+      ("atomic_load_explicit(&script->is_function, memory_order_relaxed) != is_function)", "false)"),
+      by=["test_functions.py::test_kill"])
 fault("insert-without-a-look", "server/script/script_table.c",
       "table.insert moves two thousand million elements without a look at SCRIPT KILL",
       ("if (to % PIECE == 0)", "if (false)"),

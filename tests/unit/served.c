@@ -9,15 +9,18 @@
 
 #include <cmocka.h>
 
+#include "server/script/script.h"
 #include "tests/unit/fixture.h"
 
 #define LAST "+PONG\r\n"
 #define LAST_BYTES (sizeof LAST - 1)
 #define AWAITED_ROUNDS 60000
+#define MEMORY_BYTES (64 << 20) /* of scripts and libraries an eighth or a half */
 
 struct served {
     struct fixture *fixture;
     struct peer *peer;
+    struct scripts *scripts;
 };
 
 struct served *served_start(struct store *store)
@@ -25,6 +28,9 @@ struct served *served_start(struct store *store)
     struct served *served = calloc(1, sizeof *served);
     assert_non_null(served);
     served->fixture = fixture_new(store, 1);
+    served->scripts = served->fixture->server.scripts = scripts_new();
+    assert_non_null(served->scripts);
+    atomic_store(&served->fixture->server.memory_bound, MEMORY_BYTES);
     atomic_store(&served->fixture->server.config.numbers[CONFIG_APPENDFSYNC], STORE_SYNC_ALWAYS);
     served->peer = connect_peer(served->fixture);
     return served;
@@ -33,6 +39,7 @@ struct served *served_start(struct store *store)
 enum store_result served_stop(struct served *served)
 {
     enum store_result result = fixture_free(served->fixture);
+    scripts_free(served->scripts);
     free(served);
     return result;
 }
