@@ -368,6 +368,47 @@ enum store_result store_tree_replace(struct store_cursor *cursor, const char *va
     return place_entry(cursor, &entry);
 }
 
+/* The entry as before, but under this key, which may have made it too long for a node. */
+static enum store_result under_key(struct store_tree *tree, const struct node_entry *old,
+                                   struct format_overflow *name, struct node_entry *entry)
+{
+    char *value = store_alloc(tree->txn, old->value_len + 1u);
+    if (!value)
+        return STORE_NO_MEMORY;
+    memcpy(value, old->value, old->value_len);
+    if (!old->overflow)
+        return make_entry(tree, entry, name, value, old->value_len);
+    entry->value = value;
+    entry->value_len = old->value_len;
+    entry->overflow = true;
+    return STORE_OK;
+}
+
+enum store_result store_tree_rekey(struct store_cursor *cursor, const char *key, size_t key_len)
+{
+    const struct format_node *found;
+    struct format_node *leaf;
+    struct node_entry old, entry = {.key = key, .key_len = (uint32_t)key_len};
+    struct format_overflow name;
+    assert(is_current(cursor));
+    if (key_len > STORE_TREE_KEY_MAX)
+        return STORE_TOO_LARGE;
+    enum store_result result = tree_touch(cursor->tree);
+    if (result == STORE_OK)
+        result = tree_find_entry(cursor, &found);
+    if (result != STORE_OK)
+        return result;
+    uint32_t depth = cursor->depth - 1, place = cursor->places[depth];
+    leaf_get(found, place, &old);
+    result = under_key(cursor->tree, &old, &name, &entry);
+    if (result == STORE_OK)
+        result = change_at(cursor, depth, &leaf);
+    if (result != STORE_OK)
+        return result;
+    leaf_remove(leaf, place);
+    return place_entry(cursor, &entry);
+}
+
 /* ---- removing ---- */
 
 /* Replaces the root by its only child. */

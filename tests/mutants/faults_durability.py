@@ -443,7 +443,8 @@ fault("base-believed", "storage/recovery/index_load.c",
       by=[INDEX_FILE])
 fault("expiring-count-believed", "storage/recovery/index_load.c",
       "the number of keys that expire in an index checkpoint is believed",
-      ("keys == head->entries && expires == head->expiries", "keys == head->entries"),
+      ("keys == head->entries && (uint32_t)(head->expiries - expires) == head->wakes",
+       "keys == head->entries"),
       by=[INDEX_FILE])
 fault("journal-beyond-memory", "storage/journal/journal.c",
       "a large ring fills up, whatever memory a start after a crash has for it",

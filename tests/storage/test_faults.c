@@ -570,7 +570,7 @@ static void expect_no_start(uint32_t version, const char *words)
 static void an_unknown_version_is_named(void **state)
 {
     (void)state;
-    expect_no_start(FORMAT_VERSION + 7, "version 11;");
+    expect_no_start(FORMAT_VERSION + 7, "version 12;");
 }
 
 /* Tiny extents and nodes in a store that has others, or the other way round, would be read as what
