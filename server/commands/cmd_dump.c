@@ -72,7 +72,7 @@ static enum store_result dump_members(struct call *call, const struct store_item
     }
     if (result != STORE_OK)
         return result;
-    put_head(collector, (enum rdb_kind)dumping.type, members_count(&members));
+    put_head(collector, (enum rdb_kind)dumping.type, members_shown(&members));
     return members_each(call, &members, collector, dumping.type != TYPE_SET, dump_member, &dumping);
 }
 
