@@ -443,7 +443,8 @@ static enum store_result each_packed(struct members *members, struct collector *
         return STORE_OK;
     struct packed_entry entry = packed_name_at(members, collector->at);
     do {
-        bool is_due = members_is_due(members, members_packed_expiry(members, entry));
+        members->visited_ms = members_packed_expiry(members, entry);
+        bool is_due = members_is_due(members, members->visited_ms);
         enum store_result result =
             is_due ? STORE_OK : visit(arg, entry.slice, packed_value(members, entry));
         if (result != STORE_OK)
@@ -472,6 +473,7 @@ static enum store_result visit_member(struct call *call, struct members *members
     if (with_values && !is_left)
         result = member_value(call, member, &value);
     members->unread = is_left ? member : NULL;
+    members->visited_ms = member->expire_ms;
     if (result == STORE_OK)
         result = visit(arg, member->name, value);
     members->unread = NULL;

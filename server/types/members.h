@@ -35,6 +35,7 @@ struct members {
     struct store_tree *order; /* by expiry, if there is a tree and any member expires; or NULL */
     int64_t now_ms;           /* members that expired before are not shown */
     int64_t wake_ms;          /* the earliest expiry of a member; or STORE_NO_EXPIRY */
+    int64_t visited_ms;       /* members_each: the expiry of the member visited */
     bool is_earliest_gone;    /* wake_ms is to be found again */
     uint64_t due;             /* members that have expired, but are still there */
     bool keeps_expiry;        /* set by the caller: for members_put() */

@@ -54,6 +54,12 @@ SINCE_4 = {
     b"stream of long entries": [(b"1-0", {b"a": long(b"a", 3000), b"b": b""}),
                                 (b"1-1", {b"c": long(b"c", 150_000)})],
 }
+# Hashes of which fields expire: those with an odd number; long values are of both kinds.
+SINCE_5 = {
+    b"packed timed hash": {b"f%d" % i: b"v%d" % i for i in range(20)},
+    b"tree timed hash": {b"field:%d" % i: b"value %d" % i for i in range(2000)},
+    b"timed hash of long values": {b"%d" % i: long(b"%d" % i, n) for i, n in enumerate((3000, 3001, 150_000, 150_001))},
+}
 GROUPS = [b"a group", long(b"a long name", 600)]
 
 
@@ -84,6 +90,25 @@ def verify_streams(client):
             (SINCE_4[b"stream"][i][0], b"one" if i < 300 else b"other", 1) for i in range(200, 310)]
 
 
+def expiries(fields):
+    return [FAR + i % 7 if i % 2 else -1 for i in range(len(fields))]
+
+
+def fill_timed(client):
+    for key, fields in SINCE_5.items():
+        client.hset(key, mapping=fields)
+        for name, when in zip(fields, expiries(fields)):
+            if when > 0:
+                client.execute_command("HPEXPIREAT", key, when, "FIELDS", 1, name)
+
+
+def verify_timed(client):
+    for key, fields in SINCE_5.items():
+        assert client.hgetall(key) == fields, key
+        times = client.execute_command("HPEXPIRETIME", key, "FIELDS", len(fields), *fields)
+        assert times == expiries(fields), key
+
+
 def fill(client, other):
     """`other` is a client of database 3."""
     for key, value in STRINGS.items():
@@ -106,6 +131,7 @@ def fill(client, other):
         else:
             client.sadd(key, *members)
     fill_streams(client)
+    fill_timed(client)
     client.pfadd(b"hyperloglog", *range(1000))
     client.set(b"expires", b"late", pxat=FAR)
     client.set(b"deleted", b"x")
@@ -127,6 +153,9 @@ def verify(client, other, version):
     if version >= 4:
         keys += len(SINCE_4)
         verify_streams(client)
+    if version >= 5:
+        keys += len(SINCE_5)
+        verify_timed(client)
     for key, value in STRINGS.items():
         assert client.get(key) == value, key[:20]
     assert client.strlen(b"hole") == 10_000_001 and client.bitcount(b"hole") == 1

@@ -2,12 +2,14 @@
 
 import os
 import random
+import struct
 import time
 
 import pytest
 import redis
 
 from harness import eventually
+from test_dump import length, listpack, number, sealed, string
 from test_notifications import make_watcher  # noqa: F401
 from test_pubsub import connect  # noqa: F401
 
@@ -399,3 +401,65 @@ def test_random_commands(make_server):
             oracle.client = server.client()
         oracle.soon = soon(oracle.client, 700)
         oracle.check()
+
+
+# ---- DUMP and RESTORE ----
+
+
+@pytest.mark.parametrize("count", SIZES + (40000,))
+def test_a_dump_has_the_times(client, count):
+    fields = fields_of(count)
+    client.hset("h", mapping=fields)
+    do(client, "HPEXPIREAT", "h", FAR + 5, fields=["f0"])
+    do(client, "HPEXPIREAT", "h", FAR, fields=["f1"])
+    dump = client.dump("h")
+    assert dump[0] == 24 and struct.unpack("<q", dump[1:9]) == (FAR,) and struct.unpack("<H", dump[-10:-8]) == (12,)
+    client.hset("plain", mapping={"a": 1})
+    assert client.dump("plain")[0] == 4 and struct.unpack("<H", client.dump("plain")[-10:-8]) == (10,)
+    assert client.restore("copy", 0, dump) == b"OK" and client.restore("plain", 0, dump, replace=True) == b"OK"
+    for key in ("copy", "plain"):
+        assert client.hgetall(key) == fields and expiry(client, key, "f0", "f1", "f2") == [FAR + 5, FAR, -1]
+    # What has been restored wakes up, too, and has all that belongs to it.
+    assert client.copy("copy", "another")
+    assert do(client, "HPERSIST", "another", fields=["f0", "f1"]) == [1, 1]
+    assert do(client, "HPEXPIRE", "another", 1, fields=["f0", "f2"]) == [1, 1]
+    eventually(lambda: client.info("stats")["expired_subkeys"] == 2)
+    assert client.hlen("another") == count - 2
+
+
+def timed(earliest, *fields):
+    """A hash as Redis 7.4 writes it: (expiry after the earliest plus 1 or 0, field, value) each."""
+    body = b"\x18" + struct.pack("<q", earliest) + length(len(fields))
+    return body + b"".join(length(after) + string(name) + string(value) for after, name, value in fields)
+
+
+def test_what_redis_has_dumped(client):
+    packed = listpack([b"a", b"1", b"%d" % FAR, b"b", b"2", number(0)])
+    for body in (timed(FAR, (1, b"a", b"1"), (0, b"b", b"2")), b"\x19" + struct.pack("<q", FAR) + string(packed)):
+        assert client.restore("h", 0, sealed(body, 12), replace=True) == b"OK"
+        assert client.hgetall("h") == {b"a": b"1", b"b": b"2"} and expiry(client, "h", "a", "b") == [FAR, -1]
+        assert client.object("encoding", "h") == b"listpackex"
+    # What has expired meanwhile goes; if that is all, the key goes.
+    before = client.info("stats")["expired_subkeys"]
+    client.restore("h", 0, sealed(timed(5, (1, b"a", b"1"), (FAR, b"b", b"2"))), replace=True)
+    assert client.hgetall("h") == {b"b": b"2"}
+    client.restore("h2", 0, sealed(timed(5, (1, b"a", b"1"))))
+    assert client.hgetall("h2") == {}
+    eventually(lambda: client.info("stats")["expired_subkeys"] == before + 2)
+    assert client.dbsize() == 1
+
+
+@pytest.mark.parametrize("body", (
+    b"\x18", b"\x18" + struct.pack("<q", FAR), timed(FAR), timed(FAR, (1, b"a", b"1"))[:-1],
+    timed(FAR, (1, b"a", b"1"), (1, b"a", b"2")), timed(-5, (1, b"a", b"1")), timed(FAR, (2**48, b"a", b"1")),
+    timed(FAR, (2**64 - 1, b"a", b"1")), b"\x18" + struct.pack("<q", FAR) + b"\x81" + b"\xff" * 8,
+    b"\x19" + struct.pack("<q", FAR) + string(listpack([b"a", b"1"])),
+    b"\x19" + struct.pack("<q", FAR) + string(listpack([b"a", b"1", b"x"])),
+    b"\x19" + struct.pack("<q", FAR) + string(listpack([b"a", b"1", b"-1"])),
+    b"\x19" + struct.pack("<q", FAR) + string(listpack([])), b"\x16\x01\x00\x01a\x011", b"\x17" + string(b"")))
+def test_what_is_broken_is_refused(client, body):
+    with pytest.raises(redis.ResponseError, match="Bad data format"):
+        client.restore("h", 0, sealed(body, 12))
+    with pytest.raises(redis.ResponseError, match="version or checksum"):
+        client.restore("h", 0, sealed(timed(FAR, (1, b"a", b"1")), 13))
+    assert client.dbsize() == 0
