@@ -349,7 +349,7 @@ static void persist(struct oracle *oracle, uint32_t i)
         oracle->at[i].expire_ms = -1;
 }
 
-static void delete (struct oracle *oracle, uint32_t i)
+static void remove_field(struct oracle *oracle, uint32_t i)
 {
     assert_int_equal(driver_number(driver_text(oracle->driver, "HDEL h f%u", i)), shows(oracle, i));
     if (shows(oracle, i))
@@ -394,7 +394,7 @@ static void step(struct oracle *oracle)
     else if (choice == 6)
         persist(oracle, i);
     else if (choice == 7)
-        delete (oracle, i);
+        remove_field(oracle, i);
     else if (choice == 8)
         overwrite(oracle, i);
     else
