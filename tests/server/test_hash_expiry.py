@@ -425,6 +425,12 @@ def test_a_dump_has_the_times(client, count):
     assert do(client, "HPEXPIRE", "another", 1, fields=["f0", "f2"]) == [1, 1]
     eventually(lambda: client.info("stats")["expired_subkeys"] == 2)
     assert client.hlen("another") == count - 2
+    when = soon(client, 500)
+    do(client, "HPEXPIREAT", "h", when, fields=["f2"])
+    assert client.restore("copy", 0, client.dump("h"), replace=True) == b"OK" and client.delete("h")
+    wait_until(client, when)
+    eventually(lambda: client.info("stats")["expired_subkeys"] == 3)
+    assert client.hlen("copy") == count - 1
 
 
 def timed(earliest, *fields):
