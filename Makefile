@@ -204,6 +204,7 @@ SERVER_SRC := \
 	server/types/stream_restore.c \
 	server/types/member_tree.c \
 	server/types/members.c \
+	server/types/members_expiry.c \
 	server/types/members_order.c \
 	server/types/members_reply.c \
 	server/types/packed.c \
@@ -257,6 +258,7 @@ SERVER_SRC := \
 	server/commands/cmd_geo.c \
 	server/commands/cmd_geo_search.c \
 	server/commands/cmd_hash.c \
+	server/commands/cmd_hash_expiry.c \
 	server/commands/cmd_hash_walk.c \
 	server/commands/cmd_hyperloglog.c \
 	server/commands/cmd_lcs.c \
@@ -384,6 +386,8 @@ UNIT_TEST_SRC := \
 	tests/unit/server/commands/test_cmd_geo.c \
 	tests/unit/server/commands/test_cmd_hash.c \
 	tests/unit/server/commands/test_cmd_hash_weak.c \
+	tests/unit/server/commands/test_cmd_hash_expiry.c \
+	tests/unit/server/commands/test_cmd_hash_expiry_weak.c \
 	tests/unit/server/commands/test_cmd_list.c \
 	tests/unit/server/commands/test_cmd_set.c \
 	tests/unit/server/commands/test_cmd_set_weak.c \
@@ -421,6 +425,8 @@ test_cmd_bitmap_LINK = $(COMMAND_TEST_LINK)
 test_cmd_geo_LINK = $(COMMAND_TEST_LINK)
 test_cmd_hash_LINK = $(COMMAND_TEST_LINK)
 test_cmd_hash_weak_LINK = $(WEAK_TEST_LINK)
+test_cmd_hash_expiry_LINK = $(COMMAND_TEST_LINK)
+test_cmd_hash_expiry_weak_LINK = $(WEAK_TEST_LINK)
 test_cmd_set_LINK = $(COMMAND_TEST_LINK)
 test_cmd_set_weak_LINK = $(WEAK_TEST_LINK)
 test_cmd_list_LINK = $(COMMAND_TEST_LINK)
@@ -533,9 +539,9 @@ CONFIG_TEST_LINK = $(call objects,$(filter server/config/config%,$(SERVER_SRC)))
 # What collections are made of, and the commands on them.
 COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands/cmd_list_search.c server/types/list.c \
 	server/exec/steps.c server/commands/multi_pop.c server/commands/cmd_zset.c server/commands/cmd_zset_algebra.c \
-	server/commands/cmd_zset_pop.c server/commands/cmd_zset_range.c server/types/zset.c server/types/zset_order.c server/commands/cmd_hash.c server/commands/cmd_hash_walk.c server/commands/cmd_set.c \
+	server/commands/cmd_zset_pop.c server/commands/cmd_zset_range.c server/types/zset.c server/types/zset_order.c server/commands/cmd_hash.c server/commands/cmd_hash_expiry.c server/commands/cmd_hash_walk.c server/commands/cmd_set.c \
 	server/commands/cmd_set_algebra.c server/commands/cmd_set_random.c server/base/rng.c server/core/collected.c server/exec/collector.c server/exec/collector_sort.c server/exec/source_index.c server/base/glob.c \
-	server/commands/cmd_geo.c server/commands/cmd_geo_search.c server/types/geo.c server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c \
+	server/commands/cmd_geo.c server/commands/cmd_geo_search.c server/types/geo.c server/types/hash.c storage/base/keyed_hash.c server/types/member_tree.c server/types/members.c server/types/members_expiry.c \
 	server/types/members_order.c server/types/members_reply.c server/types/packed.c server/exec/batch.c server/types/scan_args.c server/types/set.c)
 
 # Commands run on the model, by drivers that stand for the runner.

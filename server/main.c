@@ -22,6 +22,7 @@
 #include "server/config/config_file.h"
 #include "server/config/log.h"
 #include "server/pubsub/keyspace_events.h"
+#include "server/types/hash.h"
 #include "server/core/process.h"
 #include "server/pubsub/pubsub.h"
 #include "server/script/script.h"
@@ -127,6 +128,7 @@ static bool open_store(struct server *server)
         log_line(&server->log, CONFIG_LOG_WARNING, "Cannot open the store: %s", message);
         return false;
     }
+    store_on_wake(server->store, hash_wake, server);
     server_set_policy(server);
     client_memory_set_bounds(server);
     struct store_stats stats;

@@ -55,6 +55,12 @@ void store_set_active_expiry(struct store *store, bool active)
     atomic_store(&store->walks_expired, active);
 }
 
+void store_on_wake(struct store *store, store_waker *waker, void *arg)
+{
+    store->waker = waker;
+    store->waker_arg = arg;
+}
+
 void store_hold_still(struct store *store, int64_t until_ms)
 {
     atomic_store(&store->still_until_ms, until_ms);
@@ -138,6 +144,7 @@ void store_stats(const struct store *store, struct store_stats *stats)
     stats->page_misses -= atomic_load(&s->misses_before);
     stats->expired_keys -= atomic_load(&s->expired_before);
     stats->evicted_keys -= atomic_load(&s->evicted_before);
+    stats->expired_parts = atomic_load(&s->expired_parts);
     stats->table_bytes += page_file_table_bytes(&s->extents);
     stats->frame_bytes = (uint64_t)atomic_load(&s->cache.arena.used) * PAGE_SIZE;
     stats->frame_limit_bytes = (uint64_t)atomic_load(&s->cache.arena.limit) * PAGE_SIZE;
@@ -181,7 +188,8 @@ void store_reset_counters(struct store *store)
                                     &store->read_errors,    &store->env.write_errors,
                                     &store->checkpoints,    &store->throttle_count,
                                     &store->reruns,         &store->blocking_io_runs,
-                                    &store->journal.groups, &store->journal.bytes_written};
+                                    &store->journal.groups, &store->journal.bytes_written,
+                                    &store->expired_parts};
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
         atomic_store(counters[i], 0);
 }

@@ -26,7 +26,6 @@
 #define STORE_META_DB 17 /* items outside all databases: no scan, flush or eviction sees them */
 #define STORE_SLOT_COUNT 16384 /* Redis Cluster's hash slots */
 #define STORE_NO_EXPIRY (-1)
-
 #define STORE_MUST_CHECK __attribute__((warn_unused_result))
 
 enum store_result {
@@ -163,7 +162,6 @@ STORE_MUST_CHECK enum store_result store_attach(struct store *store, uint32_t in
                                                 struct store_worker **worker,
                                                 char message[STORE_MESSAGE_MAX]);
 void store_detach(struct store_worker *worker); /* no request may be in progress on it */
-
 /* An eventfd that becomes readable when store_poll has something to do. */
 int store_worker_fd(const struct store_worker *worker);
 
@@ -174,12 +172,10 @@ void store_poll(struct store_worker *worker);
 /* Ends a round: submits queued reads in one system call and starts the journal's next group. Must
  * be called before the thread blocks. */
 void store_submit(struct store_worker *worker);
-
 /* The number of requests parked on this worker. */
 uint32_t store_parked(const struct store_worker *worker);
 
 /* ---- durability ---- */
-
 /* Commits up to this number are durable. */
 uint64_t store_durable(const struct store *store);
 
@@ -187,10 +183,8 @@ uint64_t store_durable(const struct store *store);
  * descriptors become readable when store_durable moves; under STORE_SYNC_ALWAYS they do in any
  * case. Any thread. */
 void store_await_durable(struct store *store, int change);
-
 /* A write or flush has failed: nothing can be committed or made durable any more. */
 bool store_has_failed(const struct store *store);
-
 /* Index and buffers leave too little memory for pages, and no key can be evicted: add none. */
 bool store_is_over_memory(const struct store *store);
 
@@ -279,6 +273,7 @@ struct store_item {
     const char *bytes;
     uint64_t length;    /* of the value */
     int64_t expire_ms;  /* or STORE_NO_EXPIRY */
+    int64_t wake_ms;    /* likewise: see store_set_wake */
     uint64_t version;   /* commit number that wrote it; 0: written by this transaction */
     uint8_t type;       /* 0 .. 255, the caller's */
     bool large;         /* stored in extents: use store_read or store_load */
@@ -305,7 +300,6 @@ struct store_piece {
 STORE_MUST_CHECK enum store_result store_read_piece(struct store_txn *txn,
                                                     const struct store_item *item, uint64_t offset,
                                                     char *room, struct store_piece *piece);
-
 /* The whole value in one piece, valid until the request is finished. */
 STORE_MUST_CHECK enum store_result store_load(struct store_txn *txn, const struct store_item *item,
                                               const char **bytes);
@@ -322,20 +316,25 @@ void store_drop_loaded(struct store_txn *txn);
 STORE_MUST_CHECK enum store_result store_put(struct store_txn *txn, const struct store_key *key,
                                              uint8_t type, const char *bytes, size_t len,
                                              int64_t expire_ms);
-
 /* Overwrites bytes of an existing value from `offset` on, extending it where needed, with zeros in
  * between. Keeps type and expiry. Costs a few I/Os whatever the value's length. */
 STORE_MUST_CHECK enum store_result store_patch(struct store_txn *txn, const struct store_key *key,
                                                const struct store_item *item, uint64_t offset,
                                                const char *bytes, size_t len);
-
 STORE_MUST_CHECK enum store_result store_set_expiry(struct store_txn *txn,
                                                     const struct store_key *key,
                                                     const struct store_item *item,
                                                     int64_t expire_ms);
-
 STORE_MUST_CHECK enum store_result store_delete(struct store_txn *txn, const struct store_key *key);
-
+/* When the first part of a value expires: for a key that this run has put, not of a large value. It
+ * outlives changes of expiry, type, trees and name, but not store_put and store_tree_create. */
+void store_set_wake(struct store_txn *txn, const struct store_key *key, int64_t wake_ms);
+/* Run for a key whose wake time has passed, by the store's own request: removes some of the parts
+ * expired by store_now, at least one, counts them in *removed, and sets the new wake time or
+ * deletes the key; runs again if that time has passed. Set before the first worker is attached. */
+typedef enum store_result store_waker(void *arg, struct store_txn *txn, const struct store_key *key,
+                                      uint32_t *removed);
+void store_on_wake(struct store *store, store_waker *waker, void *arg);
 /* Whether reads of this run from here on count as accesses; by default they do. */
 void store_count_access(struct store_txn *txn, bool counts);
 
@@ -509,11 +508,13 @@ STORE_MUST_CHECK enum store_result store_tree_open(struct store_txn *txn,
                                                    const struct store_key *key,
                                                    const struct store_item *item, uint32_t which,
                                                    struct store_tree **tree);
+/* Gives an item with trees one more, which is empty: at most STORE_TREES. */
+STORE_MUST_CHECK enum store_result
+store_tree_add(struct store_txn *txn, const struct store_key *key, const struct store_item *item);
 /* Changes the type byte of a key that has trees. */
 STORE_MUST_CHECK enum store_result store_tree_set_type(struct store_txn *txn,
                                                        const struct store_key *key,
                                                        const struct store_item *item, uint8_t type);
-
 uint64_t store_tree_count(const struct store_tree *tree); /* entries */
 
 /* All of these return STORE_OK, STORE_WAIT, STORE_DAMAGED, STORE_IO, STORE_NO_MEMORY; changes also
@@ -548,6 +549,9 @@ STORE_MUST_CHECK enum store_result store_tree_insert(struct store_cursor *cursor
 /* Replaces the value of the entry at the cursor. */
 STORE_MUST_CHECK enum store_result store_tree_replace(struct store_cursor *cursor,
                                                       const char *value, size_t value_len);
+/* Another key for the entry at the cursor; its value is not read. The keys must stay in order. */
+STORE_MUST_CHECK enum store_result store_tree_rekey(struct store_cursor *cursor, const char *key,
+                                                    size_t key_len);
 /* Removes the entry at the cursor, which then points to the following one. */
 STORE_MUST_CHECK enum store_result store_tree_remove(struct store_cursor *cursor);
 
@@ -555,18 +559,15 @@ STORE_MUST_CHECK enum store_result store_tree_remove(struct store_cursor *cursor
  * returns the result of this call, STORE_WAIT. It keeps its keys, releases its pages, lets others
  * have a turn, and is run again. Its writes are discarded, so steps must come before writes. */
 STORE_MUST_CHECK enum store_result store_step(struct store_txn *txn);
-
 /* store_step, but the run's writes are kept, and the next run continues with them: store_attempt is
  * unchanged then. After any other wait the writes are discarded, and the number is a new one. */
 STORE_MUST_CHECK enum store_result store_yield(struct store_txn *txn);
 uint64_t store_attempt(const struct store_txn *txn);
-
 /* store_step, but the next run waits for store_resume, with its keys held and no pages: the caller
  * polls store_has_waiters. On the request's thread, between runs; no effect if not suspended. */
 STORE_MUST_CHECK enum store_result store_suspend(struct store_txn *txn);
 void store_resume(struct store_request *request);
 bool store_has_waiters(const struct store_request *request);
-
 uint64_t store_shown(const struct store_txn *txn); /* store_request.shown, of this run so far */
 
 /*
@@ -600,7 +601,6 @@ void store_bulk_load_end(struct store_bulk_load *bulk_load);
 
 /* Memory that lives until the request is finished, or its run is discarded. NULL: out of memory. */
 void *store_alloc(struct store_txn *txn, size_t size);
-
 /* The memory that the transaction has allocated so far. */
 uint64_t store_memory(const struct store_txn *txn);
 
@@ -618,7 +618,6 @@ struct store_mark {
 };
 void store_mark(const struct store_txn *txn, struct store_mark *mark);
 bool store_forget(struct store_txn *txn, const struct store_mark *mark);
-
 int64_t store_now(const struct store_txn *txn); /* the request's now_ms */
 
 /* Walks the index: calls `visit` for each live item of `db` from *cursor on, at most *budget index
@@ -783,6 +782,7 @@ struct store_stats {
     uint64_t journal_bytes_written, journal_groups, checkpoints;
     uint64_t reruns, exclusive_runs, throttled_commits;
     uint64_t commits, expired_keys, evicted_keys;
+    uint64_t expired_parts; /* by store_waker */
     uint64_t read_errors, write_errors, damaged_items;
     uint64_t recovered_items, recovered_commits, recovery_ms;
     uint32_t partition_count, worker_count;

@@ -46,6 +46,7 @@ enum store_result store_attach(struct store *store, uint32_t index, struct store
     STAILQ_INIT(&w->ready);
     STAILQ_INIT(&w->handed_off);
     STAILQ_INIT(&w->inbox);
+    STAILQ_INIT(&w->waking);
     const struct disk_ops *ops = store->disk->ops;
     int error = ops->queue_create(store->disk, QUEUE_DEPTH, &w->queue);
     if (!error)
@@ -71,7 +72,8 @@ void store_detach(struct store_worker *worker)
     worker->stopping = true;
     /* Waits for the engine's own requests (expiry, closed value readers), prefetches, and a
      * journal group. */
-    while (worker->parked || worker->queue->in_flight || worker->queue->queued) {
+    while (worker->parked || worker->queue->in_flight || worker->queue->queued ||
+           !STAILQ_EMPTY(&worker->waking)) {
         struct pollfd readable = {.fd = worker->fd, .events = POLLIN};
         store_submit(worker);
         poll(&readable, 1, 10);
@@ -111,7 +113,7 @@ void store_poll(struct store_worker *worker)
     request_run_ready(worker);
     if (atomic_exchange_explicit(&worker->expire_due, false, memory_order_relaxed))
         expire_tick(worker);
-    if (worker->expire_left > 0)
+    if (worker->expire_left > 0 || !STAILQ_EMPTY(&worker->waking))
         expire_step(worker);
     if (atomic_exchange_explicit(&worker->evict_due, false, memory_order_relaxed))
         evict_step(worker);

@@ -14,6 +14,7 @@
 
 #include "server/commands/cmd_debug.h"
 #include "server/types/member_tree.h"
+#include "server/types/members_expiry.h"
 #include "server/types/packed.h"
 #include "server/types/stream_group.h"
 #include "server/types/string_walk.h"
@@ -114,9 +115,11 @@ static enum store_result digest_large(struct call *call, const struct store_item
 /* The elements of a list are hashed in order. In other collections the digests of the elements are
  * added, so the result does not depend on how they are stored. */
 static void add_element(struct digest *digest, enum item_type type, struct resp_slice name,
-                        struct resp_slice value)
+                        struct resp_slice value, int64_t expire_ms)
 {
     struct digest element = element_digest(name, value);
+    if (expire_ms != STORE_NO_EXPIRY)
+        absorb_word(&element, (uint64_t)expire_ms);
     if (type != TYPE_LIST)
         add(digest, &element);
     else
@@ -124,19 +127,45 @@ static void add_element(struct digest *digest, enum item_type type, struct resp_
             absorb_word(digest, element.lanes[i]);
 }
 
-static enum store_result digest_packed(const struct store_item *item, struct digest *digest)
+static bool is_over(const struct call *call, int64_t expire_ms)
+{
+    return expire_ms != STORE_NO_EXPIRY && expire_ms < store_now(call->txn);
+}
+
+/* A hash of which fields may expire. */
+static enum store_result digest_timed(struct call *call, const struct store_key *key,
+                                      const struct store_item *item, struct digest *digest)
+{
+    struct members hash;
+    struct packed_entry entry = {.at = 0};
+    enum store_result result = members_open(call, key, item, &hash);
+    while (result == STORE_OK && packed_next(&hash.packed, &entry)) {
+        struct resp_slice name = entry.slice;
+        int64_t expire_ms = members_packed_expiry(&hash, entry);
+        packed_next(&hash.packed, &entry);
+        if (!is_over(call, expire_ms))
+            add_element(digest, TYPE_HASH, name, entry.slice, expire_ms);
+        packed_next(&hash.packed, &entry);
+    }
+    return result;
+}
+
+static enum store_result digest_packed(struct call *call, const struct store_key *key,
+                                       const struct store_item *item, struct digest *digest)
 {
     enum item_type type = item_type(item);
     bool has_values = type == TYPE_HASH || type == TYPE_ZSET;
     struct packed packed;
     struct packed_entry entry = {.at = 0};
+    if (type == TYPE_HASH && (item->type & ITEM_TIMED) != 0)
+        return digest_timed(call, key, item, digest);
     if (item->large || !packed_open(&packed, item->bytes, item->length))
         return STORE_DAMAGED;
     while (packed_next(&packed, &entry)) {
         struct resp_slice name = entry.slice, value = {"", 0};
         if (has_values && packed_next(&packed, &entry))
             value = entry.slice;
-        add_element(digest, type, name, value);
+        add_element(digest, type, name, value, STORE_NO_EXPIRY);
     }
     return STORE_OK;
 }
@@ -157,9 +186,9 @@ static enum store_result digest_raw(struct call *call, struct store_cursor *curs
     if (result != STORE_OK)
         return result;
     if (type == TYPE_LIST)
-        add_element(digest, type, value, (struct resp_slice){"", 0});
+        add_element(digest, type, value, (struct resp_slice){"", 0}, STORE_NO_EXPIRY);
     else
-        add_element(digest, type, name, value);
+        add_element(digest, type, name, value, STORE_NO_EXPIRY);
     *budget -= (int64_t)(value.len / DIGEST_ELEMENT);
     return STORE_OK;
 }
@@ -175,8 +204,8 @@ static enum store_result digest_entry(struct call *call, struct store_cursor *cu
     if (result == STORE_OK)
         result = member_value(call, &member, &value);
     *budget -= (int64_t)(value.len / DIGEST_ELEMENT);
-    if (result == STORE_OK)
-        add_element(digest, type, member.name, value);
+    if (result == STORE_OK && !is_over(call, member.expire_ms))
+        add_element(digest, type, member.name, value, member.expire_ms);
     return result;
 }
 
@@ -347,7 +376,7 @@ static enum store_result digest_value(struct call *call, const struct store_key 
     if (item->large)
         return digest_large(call, item, walk, budget);
     if (item_type(item) != TYPE_STRING)
-        return digest_packed(item, &walk->digest);
+        return digest_packed(call, key, item, &walk->digest);
     absorb(&walk->digest, item->bytes, item->length);
     return STORE_OK;
 }

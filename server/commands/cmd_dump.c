@@ -26,6 +26,7 @@ _Static_assert(RDB_STRING == (int)TYPE_STRING && RDB_LIST == (int)TYPE_LIST &&
 struct dumping {
     struct collector *collector;
     enum item_type type;
+    const struct members *timed; /* a hash of which fields expire; or NULL */
 };
 
 /* Does nothing after the first time. */
@@ -39,6 +40,14 @@ static void put_head(struct collector *collector, enum rdb_kind kind, uint64_t c
     rdb_add_to_checksum(&collector->checksum, &collector->out, 0);
 }
 
+static void put_timed_head(struct collector *collector, const struct members *hash)
+{
+    if (collector->at > 0 || collector->out.len > 0)
+        return;
+    rdb_put_timed_head(&collector->out, hash->wake_ms, members_shown(hash));
+    rdb_add_to_checksum(&collector->checksum, &collector->out, 0);
+}
+
 static enum store_result dump_member(void *arg, struct resp_slice name, struct resp_slice value)
 {
     const struct dumping *dumping = arg;
@@ -47,6 +56,8 @@ static enum store_result dump_member(void *arg, struct resp_slice name, struct r
     double score;
     if (dumping->type == TYPE_ZSET && !zset_score_parse(value, &score))
         return STORE_DAMAGED;
+    if (dumping->timed != NULL)
+        rdb_put_expiry(out, dumping->timed->wake_ms, dumping->timed->visited_ms);
     rdb_put_string(out, name);
     if (dumping->type == TYPE_HASH)
         rdb_put_string(out, value);
@@ -61,7 +72,7 @@ static enum store_result dump_members(struct call *call, const struct store_item
 {
     struct members members;
     struct zset zset;
-    struct dumping dumping = {collector, item_type(item)};
+    struct dumping dumping = {collector, item_type(item), NULL};
     enum store_result result = STORE_OK;
     if (dumping.type == TYPE_ZSET) {
         result = zset_open(call, call->keys, item, &zset);
@@ -72,7 +83,16 @@ static enum store_result dump_members(struct call *call, const struct store_item
     }
     if (result != STORE_OK)
         return result;
-    put_head(collector, (enum rdb_kind)dumping.type, members_count(&members));
+    if (item->wake_ms != STORE_NO_EXPIRY)
+        dumping.timed = &members;
+    if (members_shown(&members) == 0) { /* all fields have expired */
+        resp_null(call->reply);
+        return STORE_ANSWERED;
+    }
+    if (dumping.timed != NULL)
+        put_timed_head(collector, &members);
+    else
+        put_head(collector, (enum rdb_kind)dumping.type, members_shown(&members));
     return members_each(call, &members, collector, dumping.type != TYPE_SET, dump_member, &dumping);
 }
 
@@ -157,21 +177,22 @@ static enum store_result dump_long_string(struct call *call, const struct store_
     resp_bulk_header(call->reply, out->len + item->length + sizeof footer);
     resp_raw(call->reply, out->data, out->len);
     result = call_reply_bytes(call, item);
-    rdb_footer(collector->checksum, footer);
+    rdb_footer(collector->checksum, RDB_VERSION_WRITTEN, footer);
     resp_raw(call->reply, footer, sizeof footer);
     resp_raw(call->reply, "\r\n", 2);
     return result;
 }
 
 /* Replies with the collected payload and its footer. */
-static enum store_result reply_payload(struct call *call, struct collector *collector)
+static enum store_result reply_payload(struct call *call, struct collector *collector,
+                                       uint32_t version)
 {
     struct resp_writer *out = &collector->out;
     if (!collector->is_over) {
         char footer[RDB_FOOTER_BYTES];
         collector->is_over = true;
         collector->count = collector->spill.bytes + out->len + sizeof footer;
-        rdb_footer(collector->checksum, footer);
+        rdb_footer(collector->checksum, version, footer);
         resp_raw(out, footer, sizeof footer);
         resp_raw(out, "\r\n", 2);
     }
@@ -203,5 +224,7 @@ enum store_result cmd_dump(struct call *call)
         result = stream_dump(call, &item, collector);
     else
         result = dump_members(call, &item, collector);
-    return result == STORE_OK ? reply_payload(call, collector) : result;
+    bool is_timed = item.wake_ms != STORE_NO_EXPIRY;
+    uint32_t version = is_timed ? RDB_VERSION_TIMED : RDB_VERSION_WRITTEN;
+    return result == STORE_OK ? reply_payload(call, collector, version) : result;
 }

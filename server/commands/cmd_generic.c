@@ -198,7 +198,10 @@ static enum store_result copy_item(struct call *call, const struct store_item *i
     enum store_result result = store_load(call->txn, item, &bytes);
     if (result != STORE_OK)
         return result;
-    return store_put(call->txn, to, item->type, bytes, item->length, item->expire_ms);
+    result = store_put(call->txn, to, item->type, bytes, item->length, item->expire_ms);
+    if (result == STORE_OK && item->wake_ms != STORE_NO_EXPIRY)
+        store_set_wake(call->txn, to, item->wake_ms);
+    return result;
 }
 
 enum store_result cmd_copy(struct call *call)
@@ -293,6 +296,8 @@ const char *object_encoding(const struct store_item *item)
     case TYPE_ZSET:
         return is_big ? "skiplist" : "listpack";
     case TYPE_HASH:
+        if (!is_big && (item->type & ITEM_TIMED) != 0)
+            return "listpackex";
         return is_big ? "hashtable" : "listpack";
     case TYPE_STREAM:
         return "stream";

@@ -128,7 +128,7 @@ enum store_result cmd_hlen(struct call *call)
     struct members hash;
     enum store_result result = hash_find(call, call->keys, &hash);
     if (result == STORE_OK)
-        resp_integer(call->reply, (int64_t)members_count(&hash));
+        resp_integer(call->reply, (int64_t)members_shown(&hash));
     return result;
 }
 
@@ -168,6 +168,7 @@ static enum store_result set_number(struct call *call, struct members *hash, con
                                     size_t len, const char *event)
 {
     bool added;
+    hash->keeps_expiry = true;
     enum store_result result =
         hash_set(call, hash, call->argv[2], (struct resp_slice){text, len}, &added);
     return result == STORE_OK ? members_write(call, hash, NOTIFY_HASH, event) : result;

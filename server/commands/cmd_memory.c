@@ -52,7 +52,7 @@ static enum store_result measure_tree(struct call *call, struct store_tree *tree
     return STORE_OK;
 }
 
-/* One after the other, since a stream's have nothing in common. */
+/* One after the other. */
 static enum store_result measure_trees(struct call *call, const struct store_item *item,
                                        struct collector *collector, uint32_t count,
                                        uint64_t samples, uint64_t *size)
@@ -72,12 +72,12 @@ static enum store_result measure_trees(struct call *call, const struct store_ite
     return STORE_OK;
 }
 
-/* All trees of a collection but a stream have as many entries, or the same members: one is
- * measured. */
+/* All trees of a collection have as many entries, or the same members, and one is measured; but for
+ * those of a stream, and of a hash of which some fields expire. */
 static enum store_result measure(struct call *call, const struct store_item *item, uint64_t samples,
                                  uint64_t *size)
 {
-    bool is_stream = item_type(item) == TYPE_STREAM;
+    bool differ = item_type(item) == TYPE_STREAM || item_type(item) == TYPE_HASH;
     *size = item->length;
     if (item->trees == 0)
         return STORE_OK;
@@ -85,8 +85,8 @@ static enum store_result measure(struct call *call, const struct store_item *ite
     if (collector == NULL)
         return STORE_NO_MEMORY;
     enum store_result result =
-        measure_trees(call, item, collector, is_stream ? item->trees : 1, samples, size);
-    if (!is_stream)
+        measure_trees(call, item, collector, differ ? item->trees : 1, samples, size);
+    if (!differ)
         *size *= item->trees;
     return result;
 }

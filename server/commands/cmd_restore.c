@@ -13,6 +13,7 @@
 #include "server/pubsub/notify.h"
 #include "server/types/bulk_store.h"
 #include "server/types/hash.h"
+#include "server/types/members_expiry.h"
 #include "server/types/list.h"
 #include "server/types/rdb_read.h"
 #include "server/types/rdb_write.h"
@@ -363,6 +364,9 @@ static enum store_result make_members(struct call *call, const struct rdb_value 
         result = is_hash ? hash_set(call, &members, slice[0], slice[1], &added)
                          : set_add(call, &members, slice[0], &added);
         assert(result != STORE_OK || added);
+        if (result == STORE_OK && value->expiries != NULL &&
+            value->expiries[i / 2] != RDB_NO_EXPIRY)
+            result = members_set_expiry(call, &members, slice[0], value->expiries[i / 2]);
         if (result == STORE_OK)
             result = members_yield(call, &members, i >> is_hash);
     }
@@ -376,7 +380,7 @@ static enum store_result make_large(struct call *call, struct bulk_store *bulk_s
     if (result != STORE_OK)
         return result;
     tell(call);
-    return bulk_store_put(call, bulk_store, call->keys, parts->type);
+    return bulk_store_put(call, bulk_store, call->keys, parts);
 }
 
 static enum store_result make_stream(struct call *call, struct restoring *restoring,
@@ -398,8 +402,11 @@ static enum store_result make_stream(struct call *call, struct restoring *restor
 static enum store_result make(struct call *call, struct restoring *restoring,
                               const struct rdb_value *value)
 {
-    struct bulk_store_parts parts = {(enum item_type)value->kind, value->slices, value->scores,
-                                     value->count};
+    struct bulk_store_parts parts = {.type = (enum item_type)value->kind,
+                                     .slices = value->slices,
+                                     .scores = value->scores,
+                                     .expiries = value->expiries,
+                                     .count = value->count};
     if (value->kind == RDB_STREAM)
         return make_stream(call, restoring, value->stream);
     if (restoring != NULL && value->kind != RDB_STRING && bulk_store_is_large(&parts))

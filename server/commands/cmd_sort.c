@@ -484,7 +484,8 @@ static enum store_result store_results(struct sort *sort, uint64_t count)
 {
     struct call *call = sort->call;
     struct bulk_store *bulk_store = &sort->table->bulk_store;
-    struct bulk_store_parts parts = {TYPE_LIST, sort->table->values, NULL, count};
+    struct bulk_store_parts parts = {
+        .type = TYPE_LIST, .slices = sort->table->values, .count = count};
     bool is_large = bulk_store_is_large(&parts);
     enum store_result result = STORE_OK;
     resp_integer(call->reply, (int64_t)count);
@@ -497,8 +498,7 @@ static enum store_result store_results(struct sort *sort, uint64_t count)
     call_notify(call, NOTIFY_LIST, "sortstore", sort->to);
     if (result != STORE_OK)
         return result;
-    return is_large ? bulk_store_put(call, bulk_store, sort->to, TYPE_LIST)
-                    : write_list(sort, count);
+    return is_large ? bulk_store_put(call, bulk_store, sort->to, &parts) : write_list(sort, count);
 }
 
 static enum store_result give_all(struct sort *sort)

@@ -10,6 +10,8 @@
 
 /* Arguments shared by several commands. */
 #define ARGUMENTS_EXPIRE_CONDITION "[condition(NX|XX|GT|LT)@7.0.0]"
+#define ARGUMENTS_EXPIRE_CONDITION_ONE "[condition(NX|XX|GT|LT)]"
+#define ARGUMENTS_FIELDS "FIELDS fields(numfields:integer field...)"
 #define ARGUMENTS_SCAN "cursor [MATCH pattern] [COUNT count]"
 #define ARGUMENTS_LIMIT "[LIMIT limit(offset count)]"
 #define ARGUMENTS_WEIGHTS "[WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)]"

@@ -183,6 +183,20 @@ command_fn cmd_hsetnx;
 command_fn cmd_hstrlen;
 command_fn cmd_hvals;
 
+/* cmd_hash_expiry.c */
+command_fn cmd_hexpire;
+command_fn cmd_hexpireat;
+command_fn cmd_hexpiretime;
+command_fn cmd_hgetdel;
+command_fn cmd_hgetex;
+command_fn cmd_hpersist;
+command_fn cmd_hpexpire;
+command_fn cmd_hpexpireat;
+command_fn cmd_hpexpiretime;
+command_fn cmd_hpttl;
+command_fn cmd_hsetex;
+command_fn cmd_httl;
+
 /* ---- sets ---- */
 command_fn cmd_sadd;
 command_fn cmd_scard;

@@ -343,6 +343,7 @@ static void write_stats(FILE *to, struct server *server)
     fprintf(to, "# Stats\r\n");
     write_traffic(to, server);
     fprintf(to, "expired_keys:%llu\r\n", U(stats.expired_keys));
+    fprintf(to, "expired_subkeys:%llu\r\n", U(stats.expired_parts));
     fprintf(to, "expired_stale_perc:0.00\r\nexpired_time_cap_reached_count:0\r\n");
     fprintf(to, "expire_cycle_cpu_milliseconds:0\r\nevicted_keys:%llu\r\n", U(stats.evicted_keys));
     fprintf(to, "evicted_clients:%llu\r\n", SUM(server, evicted_clients));

@@ -50,6 +50,8 @@ enum item_type {
 #define ITEM_BIG 0x40
 /* A set that has only ever held integers and is not ITEM_BIG: intset. */
 #define ITEM_INTEGERS 0x20
+/* A hash of which some field has, or has had, an expiry: listpackex. */
+#define ITEM_TIMED 0x10
 /* A string that stays text although it reads as an integer: not `int`. */
 #define ITEM_TEXT 0x20
 

@@ -35,20 +35,21 @@ struct collector_order {
 };
 
 struct collector {
-    uint64_t at;         /* where to continue, in the command's own units */
-    uint32_t source;     /* index of the current source key */
-    uint64_t count;      /* entries collected, in the command's own units */
-    uint64_t looked_up;  /* SCAN: keys whose type was compared */
-    uint64_t measured;   /* MEMORY USAGE: bytes of the trees before the current one */
-    struct rng rng;      /* from the call's seed */
-    uint64_t checksum;   /* DUMP: of all bytes collected */
-    uint64_t compared;   /* LPOS ...: bytes of the current element that are equal */
-    uint64_t *ranks;     /* of the chosen entries, or offsets in `out`; ordered; owned */
-    uint64_t rank_bytes; /* of `ranks` and `spare`, as far as counted */
-    uint64_t *spare;     /* of the same size, while `ranks` are being sorted; owned */
-    uint64_t width;      /* of the sorted runs in `ranks`; 0: none */
-    uint64_t chosen;     /* GEOSEARCH: of the sorted results, so far or to be stored */
-    double farthest;     /* GEOSEARCH: no result from this distance on is wanted */
+    uint64_t at;              /* where to continue, in the command's own units */
+    uint32_t source;          /* index of the current source key */
+    uint64_t count;           /* entries collected, in the command's own units */
+    uint64_t looked_up;       /* SCAN: keys whose type was compared */
+    uint64_t measured;        /* MEMORY USAGE: bytes of the trees before the current one */
+    struct rng rng;           /* from the call's seed */
+    uint64_t checksum;        /* DUMP: of all bytes collected */
+    uint64_t compared;        /* LPOS ...: bytes of the current element that are equal */
+    uint64_t *ranks;          /* of the chosen entries, or offsets in `out`; ordered; owned */
+    uint64_t rank_bytes;      /* of `ranks` and `spare`, as far as counted */
+    uint64_t *spare;          /* of the same size, while `ranks` are being sorted; owned */
+    uint64_t width;           /* of the sorted runs in `ranks`; 0: none */
+    uint64_t chosen;          /* GEOSEARCH: of the sorted results, so far or to be stored */
+    uint64_t passed, sampled; /* HRANDFIELD, while members have expired: visited, and picked */
+    double farthest;          /* GEOSEARCH: no result from this distance on is wanted */
     struct collector_order order;
     struct {                  /* DUMP of a stream: where it is in its groups */
         uint64_t group, list; /* index; list 0 is the group's own, the others its consumers' */

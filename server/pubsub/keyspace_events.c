@@ -50,6 +50,24 @@ static void send(struct keyspace_events *keyspace_events, struct publication *pu
     pubsub_publish(keyspace_events->server, NULL, publication);
 }
 
+static void send_event(struct keyspace_events *keyspace_events, const char *event,
+                       const struct store_change *change)
+{
+    struct notify_pair pair = notify_publications(keyspace_events->server, event, change->key);
+    send(keyspace_events, pair.keyspace, change->commit);
+    send(keyspace_events, pair.keyevent, change->commit);
+}
+
+/* Fields of a hash have expired, though the key itself has not, and perhaps all of them. */
+static void tell_of_fields(struct keyspace_events *keyspace_events, uint32_t classes,
+                           const struct store_change *change)
+{
+    if ((classes & NOTIFY_HASH) != 0)
+        send_event(keyspace_events, "hexpired", change);
+    if ((classes & NOTIFY_GENERIC) != 0 && change->fresh == NULL)
+        send_event(keyspace_events, "del", change);
+}
+
 static void on_change(void *arg, const struct store_change *change)
 {
     struct keyspace_events *keyspace_events = arg;
@@ -61,13 +79,12 @@ static void on_change(void *arg, const struct store_change *change)
     const char *event = NULL;
     if (change->cause == STORE_BY_EVICTION)
         event = (classes & NOTIFY_EVICTED) != 0 ? "evicted" : NULL;
-    else if (change->cause == STORE_BY_EXPIRY || had_expired(change))
+    else if (had_expired(change))
         event = (classes & NOTIFY_EXPIRED) != 0 ? "expired" : NULL;
-    if (event == NULL)
-        return;
-    struct notify_pair pair = notify_publications(server, event, change->key);
-    send(keyspace_events, pair.keyspace, change->commit);
-    send(keyspace_events, pair.keyevent, change->commit);
+    else if (change->cause == STORE_BY_EXPIRY)
+        tell_of_fields(keyspace_events, classes, change);
+    if (event != NULL)
+        send_event(keyspace_events, event, change);
 }
 
 struct keyspace_events *keyspace_events_new(struct server *server)
@@ -95,7 +112,8 @@ void keyspace_events_free(struct keyspace_events *keyspace_events)
 void keyspace_events_follow(struct keyspace_events *keyspace_events)
 {
     struct server *server = keyspace_events->server;
-    bool wants = (config_notify_classes(&server->config) & (NOTIFY_EXPIRED | NOTIFY_EVICTED)) != 0;
+    uint32_t wanted = NOTIFY_EXPIRED | NOTIFY_EVICTED | NOTIFY_HASH | NOTIFY_GENERIC;
+    bool wants = (config_notify_classes(&server->config) & wanted) != 0;
     pthread_mutex_lock(&keyspace_events->lock);
     if (wants && !keyspace_events->is_listening)
         keyspace_events->is_listening =

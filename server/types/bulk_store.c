@@ -4,6 +4,7 @@
 
 #include "server/types/hash.h"
 #include "server/types/list.h"
+#include "server/types/members_expiry.h"
 #include "server/types/set.h"
 #include "server/types/zset.h"
 
@@ -67,10 +68,17 @@ static enum store_result fill_members(struct call *call, struct bulk_store *bulk
     else
         set_expect(call, &members, slices[0], parts->count);
     enum store_result result = tree_of(call, bulk_store, 0, &members.tree);
+    if (result == STORE_OK && parts->expiries != NULL) {
+        members.type |= ITEM_TIMED;
+        result = tree_of(call, bulk_store, 1, &members.order);
+    }
     for (size_t i = bulk_store->at; i < end && result == STORE_OK; i += is_hash ? 2 : 1) {
         result = is_hash ? hash_set(call, &members, slices[i], slices[i + 1], &added)
                          : set_add(call, &members, slices[i], &added);
         assert(result != STORE_OK || added);
+        if (result == STORE_OK && parts->expiries != NULL &&
+            parts->expiries[i / 2] != STORE_NO_EXPIRY)
+            result = members_set_expiry(call, &members, slices[i], parts->expiries[i / 2]);
     }
     bulk_store->filled_type = members.type;
     return result;
@@ -110,6 +118,21 @@ static enum store_result fill(struct call *call, struct bulk_store *bulk_store,
 
 /* ---- steps ---- */
 
+static uint32_t tree_count(const struct bulk_store_parts *parts)
+{
+    return parts->type == TYPE_ZSET || parts->expiries != NULL ? 2 : 1;
+}
+
+static int64_t earliest(const struct bulk_store_parts *parts)
+{
+    int64_t found = STORE_NO_EXPIRY;
+    for (size_t i = 0; parts->expiries != NULL && i < parts->count / 2; i++)
+        if (parts->expiries[i] != STORE_NO_EXPIRY &&
+            (found == STORE_NO_EXPIRY || parts->expiries[i] < found))
+            found = parts->expiries[i];
+    return found;
+}
+
 /* If the previous run's step has been committed, continues after it. */
 static void note_steps(struct bulk_store *bulk_store)
 {
@@ -126,8 +149,7 @@ enum store_result bulk_store_go_on(struct call *call, struct bulk_store *bulk_st
 {
     enum store_result result = STORE_OK;
     if (bulk_store->bulk_load == NULL)
-        result = store_bulk_load_begin(call->txn, key, parts->type == TYPE_ZSET ? 2 : 1,
-                                       &bulk_store->bulk_load);
+        result = store_bulk_load_begin(call->txn, key, tree_count(parts), &bulk_store->bulk_load);
     if (result != STORE_OK)
         return result;
     note_steps(bulk_store);
@@ -139,12 +161,16 @@ enum store_result bulk_store_go_on(struct call *call, struct bulk_store *bulk_st
 }
 
 enum store_result bulk_store_put(struct call *call, struct bulk_store *bulk_store,
-                                 const struct store_key *key, enum item_type type)
+                                 const struct store_key *key, const struct bulk_store_parts *parts)
 {
+    enum item_type type = parts->type;
+    int64_t wake_ms = earliest(parts);
     uint8_t written = type == TYPE_LIST ? (uint8_t)type : bulk_store->type;
     struct list list;
     enum store_result result =
         store_put_bulk_load(call->txn, key, written, bulk_store->bulk_load, STORE_NO_EXPIRY);
+    if (result == STORE_OK && wake_ms != STORE_NO_EXPIRY)
+        store_set_wake(call->txn, key, wake_ms);
     if (result != STORE_OK || type != TYPE_LIST)
         return result;
     result = list_find(call, key, &list);

@@ -16,8 +16,9 @@
 struct bulk_store_parts {
     enum item_type type;
     const struct resp_slice *slices;
-    const double *scores; /* sorted sets only */
-    size_t count;         /* number of slices */
+    const double *scores;    /* sorted sets only */
+    const int64_t *expiries; /* NULL, or of a hash: one for each field, or STORE_NO_EXPIRY */
+    size_t count;            /* number of slices */
 };
 
 struct bulk_store {
@@ -38,7 +39,8 @@ STORE_MUST_CHECK enum store_result bulk_store_go_on(struct call *call,
 
 /* Then stores it at the key, replacing any value, without keyspace notifications. */
 STORE_MUST_CHECK enum store_result bulk_store_put(struct call *call, struct bulk_store *bulk_store,
-                                                  const struct store_key *key, enum item_type type);
+                                                  const struct store_key *key,
+                                                  const struct bulk_store_parts *parts);
 
 /* Called when the command's progress is freed. */
 void bulk_store_free(struct bulk_store *bulk_store);

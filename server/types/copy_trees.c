@@ -129,7 +129,11 @@ enum store_result copy_trees(struct call *call, const struct store_key *from,
     if (result != STORE_OK)
         return result;
     if (collector->build.bulk_load == NULL)
-        return write_at_once(call, collector, item, to);
-    return store_put_bulk_load(call->txn, to, item->type, collector->build.bulk_load,
-                               item->expire_ms);
+        result = write_at_once(call, collector, item, to);
+    else
+        result = store_put_bulk_load(call->txn, to, item->type, collector->build.bulk_load,
+                                     item->expire_ms);
+    if (result == STORE_OK && item->wake_ms != STORE_NO_EXPIRY)
+        store_set_wake(call->txn, to, item->wake_ms);
+    return result;
 }

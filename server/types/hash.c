@@ -1,6 +1,7 @@
 #include "server/types/hash.h"
 
 #include "server/core/server.h"
+#include "server/types/members_expiry.h"
 
 static int64_t limit(const struct call *call, enum config_id id)
 {
@@ -31,4 +32,22 @@ enum store_result hash_set(struct call *call, struct members *hash, struct resp_
     if ((int64_t)members_count(hash) > limit(call, CONFIG_HASH_MAX_LISTPACK_ENTRIES))
         hash->type |= ITEM_BIG;
     return result;
+}
+
+enum store_result hash_wake(void *server, struct store_txn *txn, const struct store_key *key,
+                            uint32_t *removed)
+{
+    struct call call = {.server = server, .txn = txn, .now_ms = store_now(txn)};
+    struct store_item item;
+    struct members hash;
+    *removed = 0;
+    enum store_result result = store_get(txn, key, &item);
+    if (result != STORE_OK)
+        return result == STORE_ABSENT ? STORE_OK : result;
+    if (item_type(&item) != TYPE_HASH)
+        return STORE_DAMAGED;
+    result = members_open(&call, key, &item, &hash);
+    if (result == STORE_OK)
+        result = members_remove_due(&call, &hash, HASH_EXPIRES_MOST, removed);
+    return result == STORE_OK && *removed > 0 ? members_store(&call, &hash) : result;
 }

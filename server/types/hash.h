@@ -23,4 +23,10 @@ STORE_MUST_CHECK enum store_result hash_set(struct call *call, struct members *h
 void hash_expect(struct call *call, struct members *hash, const struct resp_slice *pairs,
                  size_t count);
 
+/* The store's waker (store_on_wake): removes fields that have expired, earliest first. `server` is
+ * the struct server. Keyspace events follow from the change (keyspace_events.c). */
+#define HASH_EXPIRES_MOST 64 /* fields of a tree, at a time */
+STORE_MUST_CHECK enum store_result hash_wake(void *server, struct store_txn *txn,
+                                             const struct store_key *key, uint32_t *removed);
+
 #endif

@@ -9,7 +9,8 @@
 #include "server/core/server.h"
 
 #define HASH_BYTES MEMBER_KEY_BYTES
-#define KEY_BYTES (HASH_BYTES + 8) /* with a sequence number */
+#define KEY_BYTES (HASH_BYTES + 8)  /* with a sequence number */
+#define TIMED_BYTES (KEY_BYTES + 8) /* and an expiry */
 
 static uint64_t hash_of(const struct store *store, struct resp_slice name)
 {
@@ -54,6 +55,19 @@ static enum store_result view(struct call *call, const struct store_item *item, 
     return copy == NULL ? STORE_NO_MEMORY : store_read(call->txn, item, offset, len, copy);
 }
 
+/* False: it is malformed. */
+static bool read_key(const struct store_entry *entry, struct member *member)
+{
+    uint32_t len = entry->key_len;
+    if (len != HASH_BYTES && len != KEY_BYTES && len != TIMED_BYTES)
+        return false;
+    member->hash = big_endian_read(entry->key);
+    member->sequence = len > HASH_BYTES ? big_endian_read(entry->key + HASH_BYTES) : 0;
+    member->expire_ms =
+        len > KEY_BYTES ? (int64_t)big_endian_read(entry->key + KEY_BYTES) : STORE_NO_EXPIRY;
+    return member->expire_ms >= STORE_NO_EXPIRY;
+}
+
 enum store_result member_read(struct call *call, struct store_cursor *cursor, struct member *member)
 {
     struct store_entry entry;
@@ -62,10 +76,8 @@ enum store_result member_read(struct call *call, struct store_cursor *cursor, st
     enum store_result result = store_tree_get(cursor, &entry);
     if (result != STORE_OK)
         return result;
-    if (entry.key_len != HASH_BYTES && entry.key_len != KEY_BYTES)
+    if (!read_key(&entry, member))
         return STORE_DAMAGED;
-    member->hash = big_endian_read(entry.key);
-    member->sequence = entry.key_len == KEY_BYTES ? big_endian_read(entry.key + HASH_BYTES) : 0;
     member->item = entry.value;
     uint64_t head_len =
         entry.value.length < PACKED_LENGTH_MAX ? entry.value.length : PACKED_LENGTH_MAX;
@@ -159,4 +171,82 @@ enum store_result member_replace(struct call *call, struct store_cursor *cursor,
     struct resp_slice entry;
     enum store_result result = encode(call, name, value, &entry);
     return result == STORE_OK ? store_tree_replace(cursor, entry.data, entry.len) : result;
+}
+
+/* ---- expiry ---- */
+
+static uint32_t make_key(char key[TIMED_BYTES], const struct member *member, int64_t expire_ms)
+{
+    big_endian_write(key, member->hash);
+    if (member->sequence == 0 && expire_ms == STORE_NO_EXPIRY)
+        return HASH_BYTES;
+    big_endian_write(key + HASH_BYTES, member->sequence);
+    if (expire_ms == STORE_NO_EXPIRY)
+        return KEY_BYTES;
+    big_endian_write(key + KEY_BYTES, (uint64_t)expire_ms);
+    return TIMED_BYTES;
+}
+
+/* Whether no other member has this hash. Reads no members, whose values may be elsewhere. */
+static enum store_result is_alone(struct store_tree *tree, uint64_t hash, bool *alone)
+{
+    struct store_cursor first, behind;
+    enum store_result result = member_seek(tree, hash, &first);
+    if (result == STORE_OK && hash != UINT64_MAX)
+        result = member_seek(tree, hash + 1, &behind);
+    if (result != STORE_OK)
+        return result;
+    uint64_t end = hash == UINT64_MAX ? store_tree_count(tree) : behind.rank;
+    *alone = end - first.rank == 1;
+    return STORE_OK;
+}
+
+/* Members with one hash are in the order of their whole keys, so this one may have to move. */
+static enum store_result move(struct call *call, struct store_cursor *cursor, const char *key,
+                              uint32_t len)
+{
+    struct member member;
+    struct resp_slice value, entry;
+    enum store_result result = member_read(call, cursor, &member);
+    if (result == STORE_OK)
+        result = member_value(call, &member, &value);
+    if (result == STORE_OK)
+        result = encode(call, member.name, value, &entry);
+    if (result == STORE_OK)
+        result = store_tree_remove(cursor);
+    if (result == STORE_OK)
+        result = store_tree_find(cursor->tree, key, len, cursor);
+    return result == STORE_OK ? store_tree_insert(cursor, key, len, entry.data, entry.len) : result;
+}
+
+enum store_result member_set_expiry(struct call *call, struct store_cursor *cursor,
+                                    const struct member *member, int64_t expire_ms)
+{
+    char key[TIMED_BYTES];
+    uint32_t len = make_key(key, member, expire_ms);
+    bool alone = false;
+    enum store_result result = is_alone(cursor->tree, member->hash, &alone);
+    if (result != STORE_OK)
+        return result;
+    return alone ? store_tree_rekey(cursor, key, len) : move(call, cursor, key, len);
+}
+
+enum store_result member_find_timed(struct store_tree *tree, uint64_t hash, int64_t expire_ms,
+                                    struct store_cursor *cursor)
+{
+    struct member member;
+    struct store_entry entry;
+    enum store_result result = member_seek(tree, hash, cursor);
+    for (; result == STORE_OK; result = store_tree_next(cursor)) {
+        result = store_tree_get(cursor, &entry);
+        if (result != STORE_OK)
+            break;
+        if (!read_key(&entry, &member))
+            return STORE_DAMAGED;
+        if (member.hash != hash)
+            return STORE_ABSENT;
+        if (member.expire_ms == expire_ms)
+            return STORE_OK;
+    }
+    return result;
 }

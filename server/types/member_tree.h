@@ -6,6 +6,8 @@
  *     OFFSET  SIZE    DESCRIPTION
  *     0       8       the member's hash, keyed with the store's secret, big-endian
  *     8       8       its sequence number (store_next_sequence), big-endian; or absent
+ *     16      8       its expiry, Unix ms, big-endian; or absent. Before it the sequence number is
+ *                     always there, 0 if it has none
  *
  * Members with equal hashes are adjacent. Sequence numbers record the order in which members were
  * added; they are absent where that order does not matter, and always in sorted sets. An entry's
@@ -28,6 +30,7 @@ struct member {
     struct resp_slice name;
     uint64_t hash;
     uint64_t sequence;  /* 0: none */
+    int64_t expire_ms;  /* or STORE_NO_EXPIRY */
     bool has_namesakes; /* member_find() did not find it, but found others with its hash */
     uint64_t value_len;
     uint64_t value_at; /* within the entry's value */
@@ -71,5 +74,15 @@ STORE_MUST_CHECK enum store_result member_insert(struct call *call, struct store
                                                  uint64_t sequence);
 STORE_MUST_CHECK enum store_result member_replace(struct call *call, struct store_cursor *cursor,
                                                   struct resp_slice name, struct resp_slice value);
+
+/* Sets or removes the expiry of the member that member_find() or member_find_timed() has found, at
+ * the cursor, which moves with it. Its value is not read unless another member has its hash. */
+STORE_MUST_CHECK enum store_result member_set_expiry(struct call *call, struct store_cursor *cursor,
+                                                     const struct member *member,
+                                                     int64_t expire_ms);
+/* Moves to a member with this hash and expiry; STORE_ABSENT: there is none. */
+STORE_MUST_CHECK enum store_result member_find_timed(struct store_tree *tree, uint64_t hash,
+                                                     int64_t expire_ms,
+                                                     struct store_cursor *cursor);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "server/core/server.h"
 #include "server/types/member_tree.h"
+#include "server/types/members_expiry.h"
 #include "server/types/members_order.h"
 #include "server/exec/keyspace.h"
 #include "server/pubsub/notify.h"
@@ -18,7 +19,9 @@ void members_new(struct members *members, const struct store_key *key, enum item
                                 .width = type == TYPE_HASH ? 2 : 1,
                                 .type = (uint8_t)type,
                                 .packed = packed_empty(),
-                                .item.expire_ms = STORE_NO_EXPIRY};
+                                .item.expire_ms = STORE_NO_EXPIRY,
+                                .item.wake_ms = STORE_NO_EXPIRY,
+                                .wake_ms = STORE_NO_EXPIRY};
 }
 
 enum store_result members_open(struct call *call, const struct store_key *key,
@@ -28,12 +31,15 @@ enum store_result members_open(struct call *call, const struct store_key *key,
     members->exists = true;
     members->item = *item;
     members->type = item->type;
-    if (item->trees > 0)
-        return store_tree_open(call->txn, key, item, 0, &members->tree);
+    if (item->trees > 0) {
+        enum store_result result = store_tree_open(call->txn, key, item, 0, &members->tree);
+        return result == STORE_OK ? members_open_expiry(call, members) : result;
+    }
+    members->width += (item->type & ITEM_TIMED) != 0;
     if (item->large || !packed_open(&members->packed, item->bytes, item->length) ||
         members->packed.count % members->width != 0)
         return STORE_DAMAGED;
-    return STORE_OK;
+    return members_open_expiry(call, members);
 }
 
 enum store_result members_find(struct call *call, const struct store_key *key, enum item_type type,
@@ -56,6 +62,14 @@ uint64_t members_count(const struct members *members)
                                  : members->packed.count / members->width;
 }
 
+/* The last of the entries of the packed member whose name is this one. */
+static struct packed_entry last_entry(const struct members *members, struct packed_entry entry)
+{
+    for (uint32_t i = 1; i < members->width; i++)
+        packed_next(&members->packed, &entry);
+    return entry;
+}
+
 /* The payload that follows a member's name. */
 static struct resp_slice packed_value(const struct members *members, struct packed_entry entry)
 {
@@ -65,19 +79,30 @@ static struct resp_slice packed_value(const struct members *members, struct pack
     return entry.slice;
 }
 
+/* In the tree; a member that has expired is not found. */
+static enum store_result find_shown(struct call *call, struct members *members,
+                                    struct resp_slice name, struct store_cursor *cursor,
+                                    struct member *member, bool *found)
+{
+    enum store_result result = member_find(call, members->tree, name, cursor, member, found);
+    *found = *found && !members_is_due(members, member->expire_ms);
+    return result;
+}
+
 enum store_result members_get(struct call *call, struct members *members, struct resp_slice name,
                               struct resp_slice *value, bool *found)
 {
     if (members->tree == NULL) {
         struct packed_entry entry;
-        *found = packed_find(&members->packed, name, members->width, &entry);
+        *found = packed_find(&members->packed, name, members->width, &entry) &&
+                 !members_is_due(members, members_packed_expiry(members, entry));
         if (*found && value != NULL)
             *value = packed_value(members, entry);
         return STORE_OK;
     }
     struct store_cursor cursor;
     struct member member;
-    enum store_result result = member_find(call, members->tree, name, &cursor, &member, found);
+    enum store_result result = find_shown(call, members, name, &cursor, &member, found);
     if (result == STORE_OK && *found && value != NULL)
         result = member_value(call, &member, value);
     return result;
@@ -94,7 +119,7 @@ enum store_result members_reply_value(struct call *call, struct members *members
     if (members->tree == NULL)
         result = members_get(call, members, name, &value, &found);
     else
-        result = member_find(call, members->tree, name, &cursor, &member, &found);
+        result = find_shown(call, members, name, &cursor, &member, &found);
     if (result != STORE_OK)
         return result;
     if (!found) {
@@ -121,7 +146,7 @@ enum store_result members_get_length(struct call *call, struct members *members,
     }
     struct store_cursor cursor;
     struct member member = {.value_len = 0};
-    enum store_result result = member_find(call, members->tree, name, &cursor, &member, found);
+    enum store_result result = find_shown(call, members, name, &cursor, &member, found);
     *length = member.value_len;
     return result;
 }
@@ -144,34 +169,51 @@ static enum store_result tree_put(struct call *call, struct members *members,
     enum store_result result = member_find(call, members->tree, name, &cursor, &member, &found);
     if (result != STORE_OK)
         return result;
-    *added = !found;
-    members->is_changed |= !found;
+    bool was_due = found && members_is_due(members, member.expire_ms);
+    *added = !found || was_due;
+    members->is_changed |= *added;
+    members->has_replaced_due |= was_due;
     if (!found)
         return member_insert(call, &cursor, &member, name, value, next_sequence(call, members));
     if (members->width == 1)
         return STORE_OK;
     members->is_changed = true;
-    return member_replace(call, &cursor, name, value);
+    result = member_replace(call, &cursor, name, value);
+    if (result != STORE_OK || member.expire_ms == STORE_NO_EXPIRY ||
+        (members->keeps_expiry && !was_due))
+        return result;
+    return members_drop_expiry(call, members, &cursor, &member);
 }
 
-/* Converts the packed form to a tree. */
-static enum store_result outgrow(struct call *call, struct members *members)
+/* Adds a member of the packed form to the tree, with its expiry. */
+static enum store_result transplant(struct call *call, struct members *members,
+                                    struct packed_entry entry)
+{
+    bool added;
+    int64_t expire_ms = members_packed_expiry(members, entry);
+    enum store_result result =
+        tree_put(call, members, entry.slice, packed_value(members, entry), &added);
+    return result == STORE_OK && expire_ms != STORE_NO_EXPIRY
+               ? members_set_expiry(call, members, entry.slice, expire_ms)
+               : result;
+}
+
+enum store_result members_outgrow(struct call *call, struct members *members)
 {
     struct store_item item;
-    enum store_result result =
-        store_tree_create(call->txn, members->key, members->type, 1, members->item.expire_ms);
+    bool is_timed = (members->type & ITEM_TIMED) != 0;
+    enum store_result result = store_tree_create(call->txn, members->key, members->type,
+                                                 1 + is_timed, members->item.expire_ms);
     if (result == STORE_OK)
         result = store_get(call->txn, members->key, &item);
     if (result == STORE_OK)
         result = store_tree_open(call->txn, members->key, &item, 0, &members->tree);
+    if (result == STORE_OK && is_timed)
+        result = store_tree_open(call->txn, members->key, &item, 1, &members->order);
     struct packed_entry entry = {.at = 0};
     while (result == STORE_OK && packed_next(&members->packed, &entry)) {
-        bool added;
-        struct resp_slice name = entry.slice;
-        if (members->width == 2)
-            packed_next(&members->packed, &entry);
-        result = tree_put(call, members, name,
-                          members->width == 2 ? entry.slice : (struct resp_slice){"", 0}, &added);
+        result = transplant(call, members, entry);
+        entry = last_entry(members, entry);
     }
     if (result == STORE_OK) {
         uint8_t type = members->type;
@@ -181,30 +223,52 @@ static enum store_result outgrow(struct call *call, struct members *members)
     return result;
 }
 
+/* Overwrites the value of the packed member whose name is this entry. */
+static bool overwrite(struct members *members, struct packed_entry entry, struct resp_slice value,
+                      bool keeps_expiry)
+{
+    struct resp_slice entries[2] = {value, {"", 0}};
+    uint32_t count = keeps_expiry ? 1 : members->width - 1, at = entry.end;
+    for (uint32_t i = 0; i < count; i++)
+        packed_next(&members->packed, &entry);
+    return packed_splice(&members->packed, at, entry.end, entries, count);
+}
+
+static enum store_result packed_put(struct call *call, struct members *members,
+                                    struct resp_slice name, struct resp_slice value, bool *added,
+                                    bool *fits)
+{
+    struct packed *packed = &members->packed;
+    struct resp_slice entries[3] = {name, value, {"", 0}};
+    struct packed_entry entry;
+    bool found = packed_find(packed, name, members->width, &entry);
+    bool is_due = found && members_is_due(members, members_packed_expiry(members, entry));
+    *added = !found || is_due;
+    if (found && members->width == 1)
+        return STORE_OK;
+    if (!packed_own(packed, call->txn))
+        return STORE_NO_MEMORY;
+    members->is_changed = true;
+    if (!found)
+        *fits = packed_splice(packed, packed->len, packed->len, entries, members->width);
+    else
+        *fits = overwrite(members, entry, value, members->keeps_expiry && !is_due);
+    if (*fits) {
+        members->has_replaced_due |= is_due;
+        members->due -= is_due;
+    }
+    return STORE_OK;
+}
+
 enum store_result members_put(struct call *call, struct members *members, struct resp_slice name,
                               struct resp_slice value, bool *added)
 {
-    struct packed *packed = &members->packed;
     if (members->tree == NULL) {
-        struct resp_slice entries[2] = {name, value};
-        struct packed_entry entry;
-        *added = !packed_find(packed, name, members->width, &entry);
-        if (!*added && members->width == 1)
-            return STORE_OK;
-        if (!packed_own(packed, call->txn))
-            return STORE_NO_MEMORY;
-        members->is_changed = true;
-        bool fits;
-        if (*added) {
-            fits = packed_splice(packed, packed->len, packed->len, entries, members->width);
-        } else {
-            entry = (struct packed_entry){.at = entry.end, .end = entry.end};
-            packed_next(packed, &entry);
-            fits = packed_splice(packed, entry.at, entry.end, &value, 1);
-        }
-        if (fits)
-            return STORE_OK;
-        enum store_result result = outgrow(call, members);
+        bool fits = true;
+        enum store_result result = packed_put(call, members, name, value, added, &fits);
+        if (result != STORE_OK || fits)
+            return result;
+        result = members_outgrow(call, members);
         if (result != STORE_OK)
             return result;
     }
@@ -221,7 +285,7 @@ enum store_result members_insert(struct call *call, struct members *members, uin
     members->is_changed = true;
     if (packed_splice(&members->packed, at, at, &name, 1))
         return STORE_OK;
-    enum store_result result = outgrow(call, members);
+    enum store_result result = members_outgrow(call, members);
     return result == STORE_OK ? tree_put(call, members, name, (struct resp_slice){"", 0}, &added)
                               : result;
 }
@@ -233,9 +297,7 @@ static enum store_result packed_remove(struct call *call, struct members *member
     uint32_t at = entry.at;
     if (!packed_own(&members->packed, call->txn))
         return STORE_NO_MEMORY;
-    if (members->width == 2)
-        packed_next(&members->packed, &entry);
-    packed_cut(&members->packed, at, entry.end);
+    packed_cut(&members->packed, at, last_entry(members, entry).end);
     members->is_changed = true;
     return STORE_OK;
 }
@@ -245,16 +307,18 @@ enum store_result members_remove(struct call *call, struct members *members, str
 {
     if (members->tree == NULL) {
         struct packed_entry entry;
-        *removed = packed_find(&members->packed, name, members->width, &entry);
+        *removed = packed_find(&members->packed, name, members->width, &entry) &&
+                   !members_is_due(members, members_packed_expiry(members, entry));
         return *removed ? packed_remove(call, members, entry) : STORE_OK;
     }
     struct store_cursor cursor;
     struct member member;
-    enum store_result result = member_find(call, members->tree, name, &cursor, &member, removed);
+    enum store_result result = find_shown(call, members, name, &cursor, &member, removed);
     if (result != STORE_OK || !*removed)
         return result;
     members->is_changed = true;
-    return store_tree_remove(&cursor);
+    result = members_forget_expiry(members, &member);
+    return result == STORE_OK ? store_tree_remove(&cursor) : result;
 }
 
 static enum store_result write_form(struct call *call, struct members *members)
@@ -270,7 +334,11 @@ static void tell(struct call *call, const struct members *members, enum notify_c
 {
     if (!members->exists)
         call_notify(call, NOTIFY_NEW, "new", members->key);
+    if (members->has_replaced_due)
+        call_notify(call, NOTIFY_HASH, "hexpired", members->key);
     call_notify(call, kind, event, members->key);
+    if (members->second_event != NULL)
+        call_notify(call, kind, members->second_event, members->key);
     if (members_count(members) == 0)
         call_notify(call, NOTIFY_GENERIC, "del", members->key);
 }
@@ -278,17 +346,30 @@ static void tell(struct call *call, const struct members *members, enum notify_c
 enum store_result members_write(struct call *call, struct members *members, enum notify_class kind,
                                 const char *event)
 {
-    bool is_other_form = members->type != members->item.type;
     if (members->is_changed)
         tell(call, members, kind, event);
-    else if (!is_other_form || !members->exists)
+    return members_store(call, members);
+}
+
+enum store_result members_store(struct call *call, struct members *members)
+{
+    bool is_other_form = members->type != members->item.type;
+    enum store_result result = STORE_OK;
+    if (!members->is_changed && (!is_other_form || !members->exists))
         return STORE_OK;
     if (members_count(members) == 0)
         return store_delete(call->txn, members->key);
     if (members->tree == NULL)
-        return store_put(call->txn, members->key, members->type, members->packed.bytes,
-                         members->packed.len, members->item.expire_ms);
-    return is_other_form ? write_form(call, members) : STORE_OK;
+        result = store_put(call->txn, members->key, members->type, members->packed.bytes,
+                           members->packed.len, members->item.expire_ms);
+    else if (is_other_form)
+        result = write_form(call, members);
+    if (result == STORE_OK)
+        result = members_find_earliest(members);
+    bool is_new_item = members->tree == NULL && members->wake_ms != STORE_NO_EXPIRY;
+    if (result == STORE_OK && (is_new_item || members->wake_ms != members->item.wake_ms))
+        store_set_wake(call->txn, members->key, members->wake_ms);
+    return result;
 }
 
 enum store_result members_yield(struct call *call, struct members *members, uint64_t i)
@@ -350,6 +431,7 @@ enum store_result members_remove_at(struct call *call, struct members *members, 
         return packed_remove(call, members, packed_name_at(members, rank));
     struct store_cursor cursor;
     enum store_result result = store_tree_seek_rank(members->tree, rank, &cursor);
+    assert(members->order == NULL);
     members->is_changed = true;
     return result == STORE_OK ? store_tree_remove(&cursor) : result;
 }
@@ -361,12 +443,14 @@ static enum store_result each_packed(struct members *members, struct collector *
         return STORE_OK;
     struct packed_entry entry = packed_name_at(members, collector->at);
     do {
-        enum store_result result = visit(arg, entry.slice, packed_value(members, entry));
+        members->visited_ms = members_packed_expiry(members, entry);
+        bool is_due = members_is_due(members, members->visited_ms);
+        enum store_result result =
+            is_due ? STORE_OK : visit(arg, entry.slice, packed_value(members, entry));
         if (result != STORE_OK)
             return result;
         collector->at++;
-        if (members->width == 2)
-            packed_next(&members->packed, &entry);
+        entry = last_entry(members, entry);
     } while (packed_next(&members->packed, &entry));
     return STORE_OK;
 }
@@ -382,11 +466,14 @@ static enum store_result visit_member(struct call *call, struct members *members
                                       member_visit *visit, void *arg)
 {
     struct resp_slice value = {"", 0};
+    if (members_is_due(members, member->expire_ms))
+        return STORE_OK;
     bool is_left = with_values && leaves(members, member);
     enum store_result result = STORE_OK;
     if (with_values && !is_left)
         result = member_value(call, member, &value);
     members->unread = is_left ? member : NULL;
+    members->visited_ms = member->expire_ms;
     if (result == STORE_OK)
         result = visit(arg, member->name, value);
     members->unread = NULL;
@@ -555,11 +642,14 @@ static enum store_result visit_rank(void *arg, uint64_t rank)
     struct member member;
     if (picking->places != NULL)
         rank = picking->places[rank].rank;
+    enum store_result result = members_skip_due(picking->call, members, &rank);
+    if (result != STORE_OK)
+        return result;
     if (members->tree == NULL) {
-        enum store_result result = members_at(picking->call, members, rank, &name, &value);
+        result = members_at(picking->call, members, rank, &name, &value);
         return result == STORE_OK ? picking->visit(picking->arg, name, value) : result;
     }
-    enum store_result result = tree_at(picking->call, members, rank, &cursor, &member);
+    result = tree_at(picking->call, members, rank, &cursor, &member);
     return result == STORE_OK ? visit_member(picking->call, members, &member, picking->with_values,
                                              picking->visit, picking->arg)
                               : result;
@@ -567,21 +657,53 @@ static enum store_result visit_rank(void *arg, uint64_t rank)
 
 uint64_t members_pick_count(const struct members *members, int64_t count)
 {
-    uint64_t size = members_count(members);
+    uint64_t size = members_shown(members);
     if (size == 0 || count < 0)
         return size == 0 ? 0 : -(uint64_t)count;
     return (uint64_t)count < size ? (uint64_t)count : size;
+}
+
+/* A sample of the members that are shown, while there are others: each in turn is picked or not, so
+ * that the number is right in the end. */
+struct sampling {
+    struct collector *collector;
+    uint64_t seed, count, shown;
+    member_visit *visit;
+    void *arg;
+};
+
+static enum store_result visit_sample(void *arg, struct resp_slice name, struct resp_slice value)
+{
+    const struct sampling *sampling = arg;
+    struct collector *collector = sampling->collector;
+    uint64_t wanted = sampling->count - collector->sampled;
+    struct rng rng = rng_new(sampling->seed + collector->passed);
+    if (wanted == 0)
+        return STORE_ABSENT;
+    if (rng_below(&rng, sampling->shown - collector->passed) < wanted) {
+        enum store_result result = sampling->visit(sampling->arg, name, value);
+        if (result != STORE_OK)
+            return result;
+        collector->sampled++;
+    }
+    collector->passed++;
+    return STORE_OK;
 }
 
 enum store_result members_pick(struct call *call, struct members *members,
                                struct collector *collector, int64_t count, bool with_values,
                                member_visit *visit, void *arg)
 {
-    uint64_t size = members_count(members);
-    if (size == 0)
+    uint64_t size = members_count(members), shown = members_shown(members);
+    if (shown == 0)
         return STORE_OK;
-    if (count >= 0 && (uint64_t)count >= size)
+    if (count >= 0 && (uint64_t)count >= shown)
         return members_each(call, members, collector, with_values, visit, arg);
+    if (count >= 0 && shown < size) {
+        struct sampling sampling = {collector, call->random_seed, (uint64_t)count, shown, visit,
+                                    arg};
+        return members_each(call, members, collector, with_values, visit_sample, &sampling);
+    }
     /* Picks with repetitions have no order. */
     if (count > 0 && members_are_reordered(members)) {
         enum store_result result = arrange(call, members, collector);

@@ -21,7 +21,7 @@ enum members_leaving { LEAVES_NO_VALUE, LEAVES_LONG_VALUES, LEAVES_ALL_VALUES };
 
 struct members {
     const struct store_key *key;
-    uint32_t width; /* packed entries per member: 1, or 2 with a value */
+    uint32_t width; /* packed entries per member: 1, or 2 with a value, or 3 with an expiry too */
     uint8_t type;   /* type and flag bits of the item, as members_write() will store them */
     bool exists;    /* the key existed when it was looked up */
     bool is_changed;
@@ -30,6 +30,17 @@ struct members {
     struct packed packed;        /* if there is no tree */
     struct store_tree *tree;     /* or NULL */
     struct store_item item;      /* as found; a new one has no expiry */
+
+    /* Members that expire: see members_expiry.h. */
+    struct store_tree *order; /* by expiry, if there is a tree and any member expires; or NULL */
+    int64_t now_ms;           /* members that expired before are not shown */
+    int64_t wake_ms;          /* the earliest expiry of a member; or STORE_NO_EXPIRY */
+    int64_t visited_ms;       /* members_each: the expiry of the member visited */
+    bool is_earliest_gone;    /* wake_ms is to be found again */
+    uint64_t due;             /* members that have expired, but are still there */
+    bool keeps_expiry;        /* set by the caller: for members_put() */
+    bool has_replaced_due;    /* members_put() has overwritten a member that had expired */
+    const char *second_event; /* set by the caller: members_write() sends it, too; or NULL */
 };
 
 /* A new collection, which replaces any value at the key. */
@@ -43,7 +54,12 @@ STORE_MUST_CHECK enum store_result members_open(struct call *call, const struct 
                                                 const struct store_item *item,
                                                 struct members *members);
 
+/* All that are there, and those of them that are shown: that have not expired. */
 uint64_t members_count(const struct members *members);
+static inline uint64_t members_shown(const struct members *members)
+{
+    return members_count(members) - members->due;
+}
 
 /* `value`, if not NULL, is valid until the next call on these members. */
 STORE_MUST_CHECK enum store_result members_get(struct call *call, struct members *members,
@@ -59,8 +75,9 @@ STORE_MUST_CHECK enum store_result members_get_length(struct call *call, struct 
                                                       struct resp_slice name, uint64_t *length,
                                                       bool *found);
 
-/* Sets a member's value. *added: the member is new. New members are appended, or with
- * members_insert() inserted at a position of members->packed, if the collection is packed. */
+/* Sets a member's value, and removes its expiry unless keeps_expiry is set. *added: the member is
+ * new. New members are appended, or with members_insert() inserted at a position of
+ * members->packed, if the collection is packed. */
 STORE_MUST_CHECK enum store_result members_put(struct call *call, struct members *members,
                                                struct resp_slice name, struct resp_slice value,
                                                bool *added);
@@ -73,6 +90,10 @@ STORE_MUST_CHECK enum store_result members_remove(struct call *call, struct memb
 /* Writes the changes, if any, and sends the notifications "new", `event` and "del" that apply. */
 STORE_MUST_CHECK enum store_result members_write(struct call *call, struct members *members,
                                                  enum notify_class kind, const char *event);
+/* The same without notifications. */
+STORE_MUST_CHECK enum store_result members_store(struct call *call, struct members *members);
+/* Converts the packed form to a tree. */
+STORE_MUST_CHECK enum store_result members_outgrow(struct call *call, struct members *members);
 /* Called for each `i` from 0 on in a loop over many members, or over arguments that name members;
  * lets other requests run (call_yield). Members read before are invalid afterwards. */
 STORE_MUST_CHECK enum store_result members_yield(struct call *call, struct members *members,

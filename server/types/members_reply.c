@@ -1,6 +1,7 @@
 #include "server/types/members_reply.h"
 
 #include "server/types/member_tree.h"
+#include "server/types/members_expiry.h"
 
 /* What show() writes of each member, and to which reply. */
 struct showing {
@@ -58,7 +59,7 @@ enum store_result members_reply_all(struct call *call, struct members *members,
                                     enum members_part part, members_head *head)
 {
     struct showing showing = {.part = part, .call = call, .members = members};
-    showing.collector = begin(call, head, members_count(members));
+    showing.collector = begin(call, head, members_shown(members));
     if (showing.collector == NULL)
         return STORE_NO_MEMORY;
     showing.collector->is_reply = true;
@@ -87,12 +88,14 @@ enum store_result members_reply_one(struct call *call, struct members *members)
 {
     struct resp_slice name;
     struct rng rng = rng_new(call->random_seed);
-    if (!members->exists) {
+    if (members_shown(members) == 0) {
         resp_null(call->reply);
         return STORE_OK;
     }
     uint64_t rank = rng_below(&rng, members_count(members));
-    enum store_result result = members_at(call, members, rank, &name, NULL);
+    enum store_result result = members_skip_due(call, members, &rank);
+    if (result == STORE_OK)
+        result = members_at(call, members, rank, &name, NULL);
     if (result == STORE_OK)
         resp_bulk(call->reply, name.data, name.len);
     return result;

@@ -11,8 +11,12 @@
 #include "protocol/resp.h"
 
 #define RDB_VERSION_WRITTEN 10
-#define RDB_VERSION_READ 11 /* and all earlier versions */
-#define RDB_FOOTER_BYTES 10 /* version and checksum at the end of a DUMP payload */
+#define RDB_VERSION_TIMED 12 /* hashes of which fields expire: Redis 7.4 */
+#define RDB_VERSION_READ 12  /* and all earlier versions */
+#define RDB_FOOTER_BYTES 10  /* version and checksum at the end of a DUMP payload */
+
+#define RDB_NO_EXPIRY (-1)
+#define RDB_EXPIRY_MAX ((INT64_C(1) << 48) - 1)
 
 enum rdb_kind { RDB_STRING, RDB_LIST, RDB_SET, RDB_ZSET, RDB_HASH, RDB_STREAM };
 enum rdb_result { RDB_OK, RDB_BAD, RDB_NO_MEMORY, RDB_STOPPED };
@@ -26,8 +30,9 @@ struct rdb_stream;
 struct rdb_value {
     enum rdb_kind kind;
     struct resp_slice *slices;
-    double *scores;            /* of sorted sets: one for each slice */
-    size_t count;              /* of slices; at least one */
+    double *scores;    /* of sorted sets: one for each slice */
+    int64_t *expiries; /* of hashes: one for each field, RDB_NO_EXPIRY or Unix ms; or NULL */
+    size_t count;      /* of slices; at least one */
     struct rdb_stream *stream; /* a stream has this instead (rdb_stream_read.h) */
 };
 

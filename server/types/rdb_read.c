@@ -24,6 +24,8 @@ enum rdb_type {
     TYPE_ZSET_LISTPACK = 17,
     TYPE_LIST_QUICKLIST_2 = 18,
     TYPE_SET_LISTPACK = 20, /* streams: enum rdb_stream_type */
+    TYPE_HASH_TIMED = 24,   /* these two begin with the earliest expiry */
+    TYPE_HASH_TIMED_LISTPACK = 25,
 };
 
 static enum rdb_result read_element(struct rdb_reader *reader)
@@ -31,6 +33,15 @@ static enum rdb_result read_element(struct rdb_reader *reader)
     struct resp_slice string;
     enum rdb_result result = rdb_read_string(reader, &string);
     return result == RDB_OK ? rdb_add(reader, string) : result;
+}
+
+typedef enum rdb_result packed_reader(struct rdb_reader *reader, struct resp_slice bytes);
+
+static enum rdb_result read_packed(struct rdb_reader *reader, packed_reader *read)
+{
+    struct resp_slice bytes;
+    enum rdb_result result = rdb_read_string(reader, &bytes);
+    return result == RDB_OK ? read(reader, bytes) : result;
 }
 
 /* ---- the types ---- */
@@ -76,6 +87,83 @@ static enum rdb_result read_plain(struct rdb_reader *reader, uint8_t type)
     return RDB_OK;
 }
 
+/* ---- hashes of which fields expire ---- */
+
+static bool read_earliest(struct rdb_reader *reader, int64_t *earliest_ms)
+{
+    const uint8_t *bytes;
+    if (!rdb_take(reader, 8, &bytes))
+        return false;
+    *earliest_ms = rdb_signed(bytes, 8);
+    return true;
+}
+
+static bool is_expiry(int64_t expire_ms)
+{
+    return expire_ms >= 0 && expire_ms <= RDB_EXPIRY_MAX;
+}
+
+static enum rdb_result alloc_expiries(struct rdb_reader *reader, uint64_t count)
+{
+    size_t size = (size_t)count * sizeof *reader->value->expiries;
+    reader->value->expiries = reader->caller.alloc(reader->caller.arg, size);
+    return reader->value->expiries == NULL ? RDB_NO_MEMORY : RDB_OK;
+}
+
+/* Before each field stands its expiry less the earliest, plus 1; or 0. */
+static enum rdb_result read_timed(struct rdb_reader *reader)
+{
+    uint64_t count, after;
+    int64_t earliest_ms;
+    if (!read_earliest(reader, &earliest_ms) || !rdb_read_length(reader, &count) || count == 0 ||
+        count > (uint64_t)(reader->end - reader->at) / 3) /* each takes at least three bytes */
+        return RDB_BAD;
+    enum rdb_result result = alloc_expiries(reader, count);
+    for (uint64_t i = 0; i < count && result == RDB_OK; i++) {
+        if (!rdb_read_length(reader, &after))
+            return RDB_BAD;
+        int64_t *expire_ms = &reader->value->expiries[i];
+        *expire_ms = RDB_NO_EXPIRY;
+        if (after > 0 && (!is_expiry(earliest_ms) || after - 1 > RDB_EXPIRY_MAX ||
+                          !is_expiry(*expire_ms = earliest_ms + (int64_t)(after - 1))))
+            return RDB_BAD;
+        result = read_element(reader);
+        if (result == RDB_OK)
+            result = read_element(reader);
+    }
+    return result;
+}
+
+/* A listpack of fields, values and expiries in turn, of which 0 is none. */
+static enum rdb_result read_timed_listpack(struct rdb_reader *reader)
+{
+    struct rdb_value *value = reader->value;
+    int64_t earliest_ms;
+    if (!read_earliest(reader, &earliest_ms))
+        return RDB_BAD;
+    enum rdb_result result = read_packed(reader, rdb_read_listpack);
+    if (result == RDB_OK && (value->count == 0 || value->count % 3 != 0))
+        return RDB_BAD;
+    if (result == RDB_OK)
+        result = alloc_expiries(reader, value->count / 3);
+    for (size_t i = 0; result == RDB_OK && i < value->count / 3; i++) {
+        const struct resp_slice *from = &value->slices[3 * i];
+        if (!resp_read_int64(from[2].data, from[2].len, &value->expiries[i]) ||
+            !is_expiry(value->expiries[i]))
+            return RDB_BAD;
+        if (value->expiries[i] == 0)
+            value->expiries[i] = RDB_NO_EXPIRY;
+        value->slices[2 * i] = from[0];
+        value->slices[2 * i + 1] = from[1];
+        if (reader->caller.go_on != NULL && !reader->caller.go_on(reader->caller.arg, i + 1))
+            result = RDB_STOPPED;
+    }
+    value->count = value->count / 3 * 2;
+    return result;
+}
+
+/* ---- lists ---- */
+
 /* A list of ziplists, or of listpacks and single elements. */
 static enum rdb_result read_quicklist(struct rdb_reader *reader, bool is_second)
 {
@@ -101,15 +189,6 @@ static enum rdb_result read_quicklist(struct rdb_reader *reader, bool is_second)
             return result;
     }
     return RDB_OK;
-}
-
-typedef enum rdb_result packed_reader(struct rdb_reader *reader, struct resp_slice bytes);
-
-static enum rdb_result read_packed(struct rdb_reader *reader, packed_reader *read)
-{
-    struct resp_slice bytes;
-    enum rdb_result result = rdb_read_string(reader, &bytes);
-    return result == RDB_OK ? read(reader, bytes) : result;
 }
 
 /* Converts members and scores in turn to members with scores. */
@@ -152,9 +231,10 @@ static packed_reader *reader_of(uint8_t type)
 static bool kind_of(uint8_t type, enum rdb_kind *kind)
 {
     static const signed char kinds[] = {
-        RDB_STRING, RDB_LIST, RDB_SET,  RDB_ZSET,   RDB_HASH, RDB_ZSET,  -1,       -1,
-        -1,         RDB_HASH, RDB_LIST, RDB_SET,    RDB_ZSET, RDB_HASH,  RDB_LIST, RDB_STREAM,
-        RDB_HASH,   RDB_ZSET, RDB_LIST, RDB_STREAM, RDB_SET,  RDB_STREAM};
+        RDB_STRING, RDB_LIST,   RDB_SET,  RDB_ZSET, RDB_HASH, RDB_ZSET,   -1,
+        -1,         -1,         RDB_HASH, RDB_LIST, RDB_SET,  RDB_ZSET,   RDB_HASH,
+        RDB_LIST,   RDB_STREAM, RDB_HASH, RDB_ZSET, RDB_LIST, RDB_STREAM, RDB_SET,
+        RDB_STREAM, -1,         -1,       RDB_HASH, RDB_HASH};
     if (type >= sizeof kinds || kinds[type] < 0)
         return false;
     *kind = (enum rdb_kind)kinds[type];
@@ -181,6 +261,10 @@ enum rdb_result rdb_read_value(struct resp_slice bytes, struct rdb_caller caller
         result = read_element(&reader);
     else if (value->kind == RDB_STREAM)
         return rdb_read_stream(&reader, (enum rdb_stream_type) * type);
+    else if (*type == TYPE_HASH_TIMED)
+        result = read_timed(&reader);
+    else if (*type == TYPE_HASH_TIMED_LISTPACK)
+        result = read_timed_listpack(&reader);
     else if (read != NULL)
         result = read_packed(&reader, read);
     else if (*type == TYPE_LIST_QUICKLIST || *type == TYPE_LIST_QUICKLIST_2)

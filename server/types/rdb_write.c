@@ -38,9 +38,9 @@ static void put_number(char *to, uint64_t number, size_t size)
         to[i] = (char)(number >> (8 * i));
 }
 
-void rdb_footer(uint64_t sum, char footer[RDB_FOOTER_BYTES])
+void rdb_footer(uint64_t sum, uint32_t version, char footer[RDB_FOOTER_BYTES])
 {
-    put_number(footer, RDB_VERSION_WRITTEN, 2);
+    put_number(footer, version, 2);
     put_number(footer + 2, rdb_checksum(sum, (struct resp_slice){footer, 2}), 8);
 }
 
@@ -73,6 +73,20 @@ void rdb_put_head(struct resp_writer *out, enum rdb_kind kind, uint64_t count)
     resp_raw(out, &types[kind], 1);
     if (kind != RDB_STRING)
         rdb_put_length(out, count);
+}
+
+void rdb_put_timed_head(struct resp_writer *out, int64_t earliest_ms, uint64_t count)
+{
+    char head[9] = {24};
+    put_number(head + 1, (uint64_t)earliest_ms, 8);
+    resp_raw(out, head, sizeof head);
+    rdb_put_length(out, count);
+}
+
+void rdb_put_expiry(struct resp_writer *out, int64_t earliest_ms, int64_t expire_ms)
+{
+    assert(expire_ms == RDB_NO_EXPIRY || expire_ms >= earliest_ms);
+    rdb_put_length(out, expire_ms == RDB_NO_EXPIRY ? 0 : (uint64_t)(expire_ms - earliest_ms) + 1);
 }
 
 static bool put_integer(struct resp_writer *out, struct resp_slice string)

@@ -60,7 +60,8 @@ static enum store_result prepare_put(struct store_txn *txn, struct page_file *fi
                                      struct write *write)
 {
     uint32_t payload = write->large ? write->large->root_bytes : write->len;
-    uint32_t head = format_head_with(write->expire_ms != STORE_NO_EXPIRY);
+    uint32_t head =
+        format_head_with(write->expire_ms != STORE_NO_EXPIRY, write->wake_ms != STORE_NO_EXPIRY);
     write->item_len = head + long_key_in_item(&write->key) + payload;
     assert(write->item_len <= FORMAT_ITEM_MAX);
     uint32_t size_class = format_class_for(write->item_len);
@@ -161,6 +162,24 @@ static enum store_result prepare_all(struct store_txn *txn)
     return result;
 }
 
+/* Entries of the expiry table that the write will add. */
+static uint32_t times_of(const struct write *write)
+{
+    return (write->expire_ms != STORE_NO_EXPIRY) + (write->wake_ms != STORE_NO_EXPIRY);
+}
+
+static bool reserve_times(struct ttl *ttl, const struct write *write)
+{
+    uint32_t count = 0, wanted = times_of(write);
+    while (count < wanted && ttl_reserve(ttl, write->tag))
+        count++;
+    if (count == wanted)
+        return true;
+    for (; count > 0; count--)
+        ttl_release(ttl, write->tag);
+    return false;
+}
+
 /* Reserves room in the index and the expiry table. */
 static bool reserve_entries(struct store_txn *txn)
 {
@@ -171,7 +190,7 @@ static bool reserve_entries(struct store_txn *txn)
             continue;
         if (!write->old_page && !index_reserve(&partition->index, write->key.slot))
             return false;
-        if (write->expire_ms != STORE_NO_EXPIRY && !ttl_reserve(&partition->ttl, write->tag)) {
+        if (!reserve_times(&partition->ttl, write)) {
             if (!write->old_page)
                 index_release(&partition->index, write->key.slot);
             return false;
@@ -191,7 +210,7 @@ static void release_entries(struct store_txn *txn)
         write->reserved = false;
         if (!write->old_page)
             index_release(&partition->index, write->key.slot);
-        if (write->expire_ms != STORE_NO_EXPIRY)
+        for (uint32_t left = times_of(write); left > 0; left--)
             ttl_release(&partition->ttl, write->tag);
     }
 }
@@ -282,6 +301,11 @@ static char *add_item(const struct store_txn *txn, char *at, const struct write 
         item->flags |= FORMAT_HAS_EXPIRY;
         memcpy(item + 1, &write->expire_ms, sizeof write->expire_ms);
     }
+    if (write->wake_ms != STORE_NO_EXPIRY) {
+        item->flags |= FORMAT_HAS_WAKE;
+        memcpy(at + format_head_length(item) - sizeof write->wake_ms, &write->wake_ms,
+               sizeof write->wake_ms);
+    }
     char *to = add_key(at + format_head_length(item), write);
     if (payload)
         memcpy(to, write->large ? (const char *)write->large->root : write->bytes, payload);
@@ -318,8 +342,10 @@ static struct format_item *slot_memory(struct page_file *file, uint32_t frame, u
 static void uncount_old(struct partition *partition, const struct write *write,
                         const struct format_item *old)
 {
-    int64_t expiry = format_expiry(old);
+    int64_t expiry = format_expiry(old), wake = format_wake(old);
     databases_uncount_key(partition, write->key.db, expiry);
+    if (wake != STORE_NO_EXPIRY)
+        ttl_remove(&partition->ttl, write->key.slot, write->tag, wake);
     if (expiry != STORE_NO_EXPIRY)
         ttl_remove(&partition->ttl, write->key.slot, write->tag, expiry);
 }
@@ -334,14 +360,20 @@ static void erase_old(struct partition *partition, const struct write *write, ui
     page_file_give_slot(&partition->file, write->old_page, write->old_slot);
 }
 
+static void count_time(struct partition *partition, const struct write *write, int64_t time_ms)
+{
+    bool added = ttl_add(&partition->ttl, write->key.slot, write->tag, time_ms);
+    assert(added);
+    (void)added;
+}
+
 static void count_new(struct partition *partition, struct write *write)
 {
     databases_count_key(partition, write->key.db, write->expire_ms);
-    if (write->expire_ms == STORE_NO_EXPIRY)
-        return;
-    bool added = ttl_add(&partition->ttl, write->key.slot, write->tag, write->expire_ms);
-    assert(added);
-    (void)added;
+    if (write->expire_ms != STORE_NO_EXPIRY)
+        count_time(partition, write, write->expire_ms);
+    if (write->wake_ms != STORE_NO_EXPIRY)
+        count_time(partition, write, write->wake_ms);
 }
 
 static void apply_put(struct store_txn *txn, struct partition *partition, struct write *write,

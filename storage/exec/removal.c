@@ -2,7 +2,12 @@
  * Deletes expired items, and evicts items: each by two transactions, of which the first reads the
  * key from the item's page, and the second deletes it.
  *
- * Invariant: removals[cause] of a worker counts its removals in progress.
+ * If only parts of an item have expired (its wake time has passed), the second transaction has
+ * store_waker remove some of them. While there are more, such transactions follow each other,
+ * between which other requests have their turns at the key.
+ *
+ * Invariant: removals[cause] of a worker counts its removals in progress, those in `waking`
+ * included.
  */
 #include "storage/exec/removal.h"
 
@@ -29,6 +34,9 @@ struct removal {
     counter *deletes; /* counter to increment once committed; NULL: nothing to delete */
     char *bytes;      /* of the key */
     uint64_t counted; /* bytes counted in the worker's removal_bytes */
+    uint32_t parts;   /* removed by this run; and whether more are due */
+    bool goes_on;
+    STAILQ_ENTRY(removal) of_waking;
 };
 
 static void end(struct removal *removal)
@@ -41,10 +49,14 @@ static void end(struct removal *removal)
     free(removal);
 }
 
+static bool has_passed(int64_t time_ms, int64_t now_ms)
+{
+    return time_ms != STORE_NO_EXPIRY && time_ms < now_ms;
+}
+
 static bool has_expired(const struct format_item *item, int64_t now_ms)
 {
-    int64_t expires = format_expiry(item);
-    return expires != STORE_NO_EXPIRY && expires < now_ms;
+    return has_passed(format_expiry(item), now_ms);
 }
 
 /* Whether one of the runs has this size class. A value with nodes is assumed to have runs of two
@@ -77,13 +89,30 @@ static bool is_meant(struct removal *removal, const struct format_item *item, ui
 {
     const struct removal_name *name = &removal->name;
     if (name->cause == STORE_BY_EXPIRY)
-        return has_expired(item, removal->request.now_ms);
+        return has_expired(item, removal->request.now_ms) ||
+               has_passed(format_wake(item), removal->request.now_ms);
     return index_page(entry) == name->page && index_item_slot(entry) == name->item_slot &&
            (name->size_class == 0 ||
             removal_gives_run(removal->worker->store, item, name->size_class));
 }
 
 /* ---- second step: delete it, if it is still there ---- */
+
+/* Has some of the parts removed that have expired. */
+static enum store_result wake(struct store_txn *txn, struct removal *removal)
+{
+    struct store *store = txn->store;
+    struct store_item item;
+    if (!store->waker || engine_holds_still(store))
+        return STORE_OK;
+    store_set_cause(txn, STORE_BY_EXPIRY);
+    enum store_result result = store->waker(store->waker_arg, txn, &removal->key, &removal->parts);
+    if (result != STORE_OK)
+        return result;
+    result = store_get(txn, &removal->key, &item);
+    removal->goes_on = result == STORE_OK && has_passed(item.wake_ms, removal->request.now_ms);
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
 
 static enum store_result delete_found(struct store_txn *txn, struct store_request *request)
 {
@@ -93,10 +122,15 @@ static enum store_result delete_found(struct store_txn *txn, struct store_reques
     struct found found;
     uint32_t database = store->databases.ids[removal->key.db];
     removal->deletes = NULL;
+    removal->parts = 0;
+    removal->goes_on = false;
     enum store_result result = txn_find(txn, &removal->key, database, &found);
     if (result != STORE_OK || !found.item)
         return result;
     bool expired = has_expired(found.item, request->now_ms);
+    if (removal->name.cause == STORE_BY_EXPIRY && !expired &&
+        has_passed(format_wake(found.item), request->now_ms))
+        return wake(txn, removal);
     if (removal->name.cause == STORE_BY_EXPIRY && (!expired || engine_holds_still(store)))
         return STORE_OK;
     if (!expired && atomic_load(&store->policy.only_expiring) &&
@@ -105,6 +139,26 @@ static enum store_result delete_found(struct store_txn *txn, struct store_reques
     removal->deletes = expired ? &partition->expired : &partition->evicted;
     store_set_cause(txn, expired ? STORE_BY_EXPIRY : STORE_BY_EVICTION);
     return store_delete(txn, &removal->key);
+}
+
+static void note_unreadable(struct store_worker *worker, const struct removal_name *name)
+{
+    worker->unreadable[worker->unreadable_count++ % EXPIRED_NOTES] =
+        (struct unreadable_name){(uint16_t)name->slot, name->tag, env_clock_ms()};
+}
+
+/* After a transaction that was to remove parts. */
+static void woken(struct removal *removal, enum store_result result)
+{
+    struct store_worker *worker = removal->worker;
+    if (result == STORE_DAMAGED || result == STORE_IO)
+        note_unreadable(worker, &removal->name);
+    if (result != STORE_OK || !removal->goes_on) {
+        end(removal);
+        return;
+    }
+    STAILQ_INSERT_TAIL(&worker->waking, removal, of_waking);
+    request_notify(worker);
 }
 
 static void deleted(struct store_request *request, enum store_result result)
@@ -118,7 +172,35 @@ static void deleted(struct store_request *request, enum store_result result)
     }
     if (removal->name.cause == STORE_BY_EVICTION)
         maintenance_ask(removal->worker->store); /* a writer may be waiting for the room */
-    end(removal);
+    if (result == STORE_OK)
+        atomic_fetch_add(&removal->worker->store->expired_parts, removal->parts);
+    woken(removal, result);
+}
+
+static void delete_item(struct removal *removal)
+{
+    struct store_request *request = &removal->request;
+    *request = (struct store_request){.run = delete_found,
+                                      .done = deleted,
+                                      .keys = &removal->key,
+                                      .key_count = 1,
+                                      .now_ms = request->now_ms};
+    enum store_result result = store_execute(removal->worker, request);
+    if (result != STORE_WAIT)
+        deleted(request, result);
+}
+
+bool removal_go_on(struct store_worker *worker)
+{
+    struct removal *removal = STAILQ_FIRST(&worker->waking);
+    if (!removal)
+        return false;
+    STAILQ_REMOVE_HEAD(&worker->waking, of_waking);
+    if (worker->stopping)
+        end(removal);
+    else
+        delete_item(removal);
+    return true;
 }
 
 /* ---- first step: find its key ---- */
@@ -136,12 +218,6 @@ static bool count_long_key(struct removal *removal, uint64_t length)
         return false;
     *under_way += removal->counted = length;
     return true;
-}
-
-static void note_unreadable(struct store_worker *worker, const struct removal_name *name)
-{
-    worker->unreadable[worker->unreadable_count++ % EXPIRED_NOTES] =
-        (struct unreadable_name){(uint16_t)name->slot, name->tag, env_clock_ms()};
 }
 
 /* An unreadable key would be named over and over, and the damage logged each time. */
@@ -218,14 +294,7 @@ static void key_found(struct store_request *request, enum store_result result)
         end(removal);
         return;
     }
-    *request = (struct store_request){.run = delete_found,
-                                      .done = deleted,
-                                      .keys = &removal->key,
-                                      .key_count = 1,
-                                      .now_ms = request->now_ms};
-    result = store_execute(removal->worker, request);
-    if (result != STORE_WAIT)
-        deleted(request, result);
+    delete_item(removal);
 }
 
 void removal_begin(struct store_worker *worker, const struct removal_name *name)

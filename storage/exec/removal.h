@@ -19,6 +19,8 @@ void removal_begin(struct store_worker *worker, const struct removal_name *name)
 /* Whether the item's value, or its key, has a run of this size class; its partition's lock is
  * held. */
 bool removal_gives_run(struct store *store, const struct format_item *item, uint32_t size_class);
+/* Continues with a key of which more parts are due. False: there is none. */
+bool removal_go_on(struct store_worker *worker);
 uint32_t removal_count(const struct store_worker *worker, enum store_cause cause); /* in progress */
 
 #endif

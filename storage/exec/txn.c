@@ -212,7 +212,10 @@ static enum store_result put_same(struct store_txn *txn, const struct store_key 
     if (!bytes)
         return STORE_NO_MEMORY;
     memcpy(bytes, item->bytes, item->length);
-    return store_put(txn, key, item->type, bytes, item->length, expire_ms);
+    enum store_result result = store_put(txn, key, item->type, bytes, item->length, expire_ms);
+    if (result == STORE_OK && item->wake_ms != STORE_NO_EXPIRY)
+        store_set_wake(txn, key, item->wake_ms);
+    return result;
 }
 
 enum store_result store_set_expiry(struct store_txn *txn, const struct store_key *key,

@@ -154,10 +154,12 @@ bool format_item_is_sound(const struct format_item *item)
     if (item->flags & FORMAT_NODE)
         return item->flags == FORMAT_NODE && item->database == FORMAT_HIDDEN &&
                node_is_sound((const struct format_node *)item);
-    if (item->flags >= 2 * FORMAT_LONG_KEY || forms == (FORMAT_LARGE | FORMAT_TREES))
+    if (item->flags >= 2 * FORMAT_HAS_WAKE || forms == (FORMAT_LARGE | FORMAT_TREES))
         return false;
     if (item->database == FORMAT_HIDDEN &&
         (item->key_len != sizeof(struct format_overflow_key) || item->flags & ~FORMAT_LARGE))
+        return false;
+    if (item->flags & FORMAT_HAS_WAKE && item->flags & FORMAT_LARGE)
         return false;
     if (item->flags & FORMAT_LONG_KEY &&
         (item->key_len < head ||
@@ -186,6 +188,14 @@ int64_t format_expiry(const struct format_item *item)
     if (item->flags & FORMAT_HAS_EXPIRY)
         memcpy(&expiry, item + 1, sizeof expiry);
     return expiry;
+}
+
+int64_t format_wake(const struct format_item *item)
+{
+    int64_t wake = STORE_NO_EXPIRY;
+    if (item->flags & FORMAT_HAS_WAKE)
+        memcpy(&wake, format_key(item) - sizeof wake, sizeof wake);
+    return wake;
 }
 
 void format_make_secret(const struct format_superblock *super, struct format_secret *secret)

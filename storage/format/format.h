@@ -38,6 +38,7 @@
  *       21    1 flags: enum format_flags
  *       22    2 zero
  *       24    8 expiry, Unix ms                     (only with FORMAT_HAS_EXPIRY)
+ *        .    8 wake time, Unix ms                  (only with FORMAT_HAS_WAKE, from version 5 on)
  *        .    . key, or with FORMAT_LONG_KEY its replacement (see LONG KEY)
  *        .    . payload: the value, or with FORMAT_LARGE a large root, with FORMAT_TREES the trees
  * Database id FORMAT_HIDDEN is internal to the engine: nodes of trees, and overflow values of
@@ -184,7 +185,8 @@ enum format_flags {
     FORMAT_LARGE = 2,
     FORMAT_NODE = 4,
     FORMAT_TREES = 8,
-    FORMAT_LONG_KEY = 16
+    FORMAT_LONG_KEY = 16,
+    FORMAT_HAS_WAKE = 32
 };
 #define FORMAT_DAMAGED UINT32_MAX /* database id of an item found damaged; in memory only */
 #define FORMAT_HIDDEN (UINT32_MAX - 1)
@@ -380,7 +382,7 @@ struct format_index_page_file {
     uint64_t expiries;
     int64_t expiry_base_ms;
     uint32_t is_swept; /* 0: entries of flushed databases may be included */
-    uint32_t zero;
+    uint32_t wakes;    /* of the expiries: wake times (modulo 2^32; 0 unless is_swept) */
     struct format_index_count databases[STORE_DB_COUNT + 1];
 };
 
@@ -507,13 +509,13 @@ uint64_t format_second_hash(const struct format_secret *secret, const char *data
 uint64_t format_checksum(const void *data, size_t len);
 
 /* Bytes of an item before its key. */
-static inline uint32_t format_head_with(bool has_expiry)
+static inline uint32_t format_head_with(bool has_expiry, bool has_wake)
 {
-    return (uint32_t)sizeof(struct format_item) + (has_expiry ? 8u : 0u);
+    return (uint32_t)sizeof(struct format_item) + (has_expiry ? 8u : 0u) + (has_wake ? 8u : 0u);
 }
 static inline uint32_t format_head_length(const struct format_item *item)
 {
-    return format_head_with(item->flags & FORMAT_HAS_EXPIRY);
+    return format_head_with(item->flags & FORMAT_HAS_EXPIRY, item->flags & FORMAT_HAS_WAKE);
 }
 static inline const char *format_key(const struct format_item *item)
 {
@@ -524,6 +526,7 @@ static inline const char *format_payload(const struct format_item *item)
     return format_key(item) + item->key_len;
 }
 int64_t format_expiry(const struct format_item *item); /* or STORE_NO_EXPIRY */
+int64_t format_wake(const struct format_item *item);   /* likewise */
 
 /* The root of the long key's bytes, after the struct that replaces the key. */
 static inline const char *format_key_root(const struct format_item *item)

@@ -3,6 +3,9 @@
  * second, names them as (hash slot, tag) pairs. So do reads that find an expired key, which they
  * treat as absent.
  *
+ * The tables have the times of keys and those of their first parts (store_set_wake); removal.c
+ * tells them apart.
+ *
  * While more keys are due than may be removed at once, a worker goes on in steps, between which its
  * clients have their turns, for up to a quarter of its time, as Redis does.
  */
@@ -94,7 +97,21 @@ static void visit_partitions(struct store_worker *worker, struct names *names, i
     }
 }
 
-void expire_step(struct store_worker *worker)
+/* The keys of which more parts are due, in turn. */
+static void go_on(struct store_worker *worker)
+{
+    int64_t began_ns = env_clock_ns(), took_ns = 0;
+    while ((worker->stopping || (took_ns < STEP_NS && worker->expire_ns + took_ns < TICK_NS)) &&
+           removal_go_on(worker))
+        took_ns = env_clock_ns() - began_ns;
+    engine_note_work(&worker->store->slowest_ns[STORE_WORK_EXPIRY], took_ns);
+    worker->expire_ns += took_ns;
+    if (!STAILQ_EMPTY(&worker->waking) && worker->expire_ns < TICK_NS)
+        request_notify(worker); /* otherwise the next tick does */
+}
+
+/* Names some of the due keys. */
+static void walk(struct store_worker *worker)
 {
     bool walks = !worker->stopping && atomic_load(&worker->store->walks_expired) &&
                  !engine_holds_still(worker->store);
@@ -115,6 +132,14 @@ void expire_step(struct store_worker *worker)
     }
     if (worker->expire_left > 0 && may_begin(worker))
         request_notify(worker); /* otherwise the end of a removal does */
+}
+
+void expire_step(struct store_worker *worker)
+{
+    if (!STAILQ_EMPTY(&worker->waking))
+        go_on(worker);
+    if (worker->expire_left > 0)
+        walk(worker);
 }
 
 void expire_tick(struct store_worker *worker)

@@ -5,7 +5,7 @@
 #include "storage/txn/engine.h"
 
 void expire_tick(struct store_worker *worker); /* ten times a second: steps may begin */
-void expire_step(struct store_worker *worker); /* if expire_left: names some of the due keys */
+void expire_step(struct store_worker *worker); /* names some of the due keys, goes on with others */
 void expire_noted(struct store_worker *worker);
 
 #endif

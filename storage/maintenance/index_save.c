@@ -101,11 +101,15 @@ static bool put_partition(struct index_stream *stream, const struct store *store
                                           .expiries = ttl_count(&partition->ttl),
                                           .expiry_base_ms = partition->ttl.base_ms,
                                           .is_swept = is_swept};
-    for (uint32_t db = 0; db <= STORE_DB_COUNT; db++)
+    uint64_t expires = 0;
+    for (uint32_t db = 0; db <= STORE_DB_COUNT; db++) {
         head.databases[db] =
             (struct format_index_count){counter_read(&partition->databases[db].keys),
                                         counter_read(&partition->databases[db].expires),
                                         counter_read(&partition->databases[db].expiries)};
+        expires += head.databases[db].expires;
+    }
+    head.wakes = is_swept ? (uint32_t)(head.expiries - expires) : 0;
     bool good = index_stream_put(stream, &head, sizeof head) && put_segments(stream, file);
     for (uint32_t i = 0; i < partition->index.slot_count && good; i++)
         good = put_cells(stream, partition->index.first_slot + i, &partition->index.tables[i]);

@@ -52,9 +52,11 @@ static void sweep_item(struct store *store, struct partition *partition, uint32_
     if (slot >> store->slot_shift != partition->file.id ||
         !remove_entry(partition, slot, tag, page, item_slot))
         return;
-    int64_t expiry = format_expiry(item);
+    int64_t expiry = format_expiry(item), wake = format_wake(item);
     if (expiry != STORE_NO_EXPIRY)
         ttl_remove(&partition->ttl, slot, tag, expiry);
+    if (wake != STORE_NO_EXPIRY)
+        ttl_remove(&partition->ttl, slot, tag, wake);
     extent_free_item(store, item);
     if (item->flags & FORMAT_TREES)
         tree_drop_item(store, item);

@@ -167,8 +167,11 @@ static bool counts_are_sound(const struct format_index_page_file *head)
         keys += count->keys;
         expires += count->expires;
     }
-    return head->is_swept ? keys == head->entries && expires == head->expiries
-                          : keys <= head->entries && expires <= head->expiries;
+    if (expires > head->expiries || head->expiries - expires > head->entries)
+        return false;
+    return head->is_swept
+               ? keys == head->entries && (uint32_t)(head->expiries - expires) == head->wakes
+               : keys <= head->entries && head->wakes == 0;
 }
 
 /* Base of a table that a start has made before the stop. */

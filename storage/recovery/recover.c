@@ -206,11 +206,12 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
         return STORE_OK;
     }
     uint32_t tag = engine_tag(format_key_hash(&store->superblock.secret, item), item->database);
-    int64_t expiry = format_expiry(item);
-    bool expires = expiry != STORE_NO_EXPIRY;
+    int64_t expiry = format_expiry(item), wake = format_wake(item);
+    bool expires = expiry != STORE_NO_EXPIRY, wakes = wake != STORE_NO_EXPIRY;
     uint32_t flags = engine_flags(item->flags);
     if (!index_insert(&partition->index, hash_slot, tag, page, slot, flags) ||
-        (expires && !ttl_add(&partition->ttl, hash_slot, tag, expiry)) || !keep_roots(scan, item))
+        (expires && !ttl_add(&partition->ttl, hash_slot, tag, expiry)) ||
+        (wakes && !ttl_add(&partition->ttl, hash_slot, tag, wake)) || !keep_roots(scan, item))
         return STORE_NO_MEMORY;
     page_file_keep_slot(&partition->file, page, slot);
     databases_count_key(partition, (uint32_t)db, expiry);

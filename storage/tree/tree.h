@@ -32,7 +32,7 @@ struct collection {
     struct format_trees *roots;
     uint32_t length; /* of roots */
     struct store_key key;
-    int64_t expire_ms;
+    int64_t expire_ms, wake_ms;
     uint8_t type;
     bool is_written; /* the transaction writes its item, under `key` */
     bool is_given_up;

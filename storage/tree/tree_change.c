@@ -306,6 +306,17 @@ static enum store_result plant(struct store_cursor *cursor)
     return result == STORE_OK ? find_again(cursor) : result;
 }
 
+/* Adds an entry that the transaction's memory, or an overflow value, holds. */
+static enum store_result insert_entry(struct store_cursor *cursor, const struct node_entry *entry)
+{
+    enum store_result result = cursor->tree->root->height
+                                   ? choose_leaf(cursor, entry->key, entry->key_len)
+                                   : plant(cursor);
+    if (result == STORE_OK)
+        result = count(cursor, 1);
+    return result == STORE_OK ? place_entry(cursor, entry) : result;
+}
+
 enum store_result store_tree_insert(struct store_cursor *cursor, const char *key, size_t key_len,
                                     const char *value, size_t value_len)
 {
@@ -318,11 +329,7 @@ enum store_result store_tree_insert(struct store_cursor *cursor, const char *key
     enum store_result result = tree_touch(tree);
     if (result == STORE_OK)
         result = make_entry(tree, &entry, &name, value, value_len);
-    if (result == STORE_OK)
-        result = tree->root->height ? choose_leaf(cursor, key, key_len) : plant(cursor);
-    if (result == STORE_OK)
-        result = count(cursor, 1);
-    return result == STORE_OK ? place_entry(cursor, &entry) : result;
+    return result == STORE_OK ? insert_entry(cursor, &entry) : result;
 }
 
 /* ---- replacing ---- */
@@ -538,7 +545,8 @@ static enum store_result take_out(struct store_cursor *cursor, const struct form
     return result;
 }
 
-enum store_result store_tree_remove(struct store_cursor *cursor)
+/* Removes the entry at the cursor; drops: with its value. */
+static enum store_result remove_entry(struct store_cursor *cursor, bool drops)
 {
     const struct format_node *found;
     assert(is_current(cursor));
@@ -550,7 +558,8 @@ enum store_result store_tree_remove(struct store_cursor *cursor)
     struct node_entry old;
     bool stays = false;
     leaf_get(found, cursor->places[cursor->depth - 1], &old);
-    result = drop_value(cursor, &old);
+    if (drops)
+        result = drop_value(cursor, &old);
     if (result == STORE_OK)
         result = take_out(cursor, found, &stays);
     if (result == STORE_OK)
@@ -558,4 +567,82 @@ enum store_result store_tree_remove(struct store_cursor *cursor)
     if (result == STORE_OK && !stays)
         result = tree_rank(cursor);
     return result == STORE_OK && !stays ? shrink(cursor) : result;
+}
+
+enum store_result store_tree_remove(struct store_cursor *cursor)
+{
+    return remove_entry(cursor, true);
+}
+
+/* ---- another key ---- */
+
+/* The entry as before, but under this key, which may have made it too long for a node. */
+static enum store_result under_key(struct store_tree *tree, const struct node_entry *old,
+                                   struct format_overflow *name, struct node_entry *entry)
+{
+    char *value = store_alloc(tree->txn, old->value_len + 1u);
+    if (!value)
+        return STORE_NO_MEMORY;
+    memcpy(value, old->value, old->value_len);
+    if (!old->overflow)
+        return make_entry(tree, entry, name, value, old->value_len);
+    entry->value = value;
+    entry->value_len = old->value_len;
+    entry->overflow = true;
+    return STORE_OK;
+}
+
+/* Whether a search for this key leads to the leaf at the cursor, of which it is to replace a key:
+ * as choose_leaf() decides. Between two keys of the leaf it does. */
+static enum store_result leads_here(struct store_cursor *cursor, const char *key, size_t len,
+                                    uint32_t entries, bool *leads)
+{
+    struct node_child child;
+    uint32_t place = cursor->places[cursor->depth - 1];
+    enum store_result result = STORE_OK;
+    *leads = true;
+    if (place == 0)
+        result = find_separator(cursor, false, &child);
+    if (place == 0 && result == STORE_OK)
+        *leads = node_compare(key, len, child.separator, child.separator_len) >= 0;
+    if ((result != STORE_OK && result != STORE_ABSENT) || !*leads || place + 1 < entries)
+        return result == STORE_ABSENT ? STORE_OK : result;
+    result = find_separator(cursor, true, &child);
+    if (result != STORE_OK)
+        return result == STORE_ABSENT ? STORE_OK : result;
+    int order = node_compare(key, len, child.separator, child.separator_len);
+    *leads = order < 0 || (order == 0 && child.loose);
+    return STORE_OK;
+}
+
+enum store_result store_tree_rekey(struct store_cursor *cursor, const char *key, size_t key_len)
+{
+    const struct format_node *found;
+    struct format_node *leaf;
+    struct node_entry old, entry = {.key = key, .key_len = (uint32_t)key_len};
+    struct format_overflow name;
+    bool leads = false;
+    assert(is_current(cursor));
+    if (key_len > STORE_TREE_KEY_MAX)
+        return STORE_TOO_LARGE;
+    enum store_result result = tree_touch(cursor->tree);
+    if (result == STORE_OK)
+        result = tree_find_entry(cursor, &found);
+    if (result != STORE_OK)
+        return result;
+    uint32_t depth = cursor->depth - 1, place = cursor->places[depth], entries = found->count;
+    leaf_get(found, place, &old);
+    result = under_key(cursor->tree, &old, &name, &entry);
+    if (result == STORE_OK)
+        result = leads_here(cursor, key, key_len, entries, &leads);
+    if (result == STORE_OK && !leads) {
+        result = remove_entry(cursor, false);
+        return result == STORE_OK ? insert_entry(cursor, &entry) : result;
+    }
+    if (result == STORE_OK)
+        result = change_at(cursor, depth, &leaf);
+    if (result != STORE_OK)
+        return result;
+    leaf_remove(leaf, place);
+    return place_entry(cursor, &entry);
 }

@@ -50,7 +50,8 @@ static struct collection *add(struct store_txn *txn, const struct store_key *key
     struct format_trees *roots = store_alloc(txn, length);
     if (!collection || !roots)
         return NULL;
-    *collection = (struct collection){.roots = roots, .length = length, .key = *key};
+    *collection = (struct collection){
+        .roots = roots, .length = length, .key = *key, .wake_ms = STORE_NO_EXPIRY};
     for (uint32_t i = 0; i < STORE_TREES; i++)
         collection->trees[i] =
             (struct store_tree){.txn = txn, .collection = collection, .root = &roots->trees[i]};
@@ -80,9 +81,19 @@ enum store_result txn_put_trees(struct store_txn *txn, const struct store_key *k
     struct write *write = txn_find_write(txn, key);
     assert(write && write->bytes == roots);
     write->trees = collection;
+    write->wake_ms = collection->wake_ms;
     collection->key = *key;
     collection->is_written = true;
     return STORE_OK;
+}
+
+void store_set_wake(struct store_txn *txn, const struct store_key *key, int64_t wake_ms)
+{
+    struct write *write = txn_find_write(txn, key);
+    assert(write && write->kind == WRITE_PUT && !write->large);
+    write->wake_ms = wake_ms;
+    if (write->trees)
+        write->trees->wake_ms = wake_ms;
 }
 
 enum store_result store_tree_create(struct store_txn *txn, const struct store_key *key,
@@ -111,6 +122,7 @@ static struct collection *add_found(struct store_txn *txn, const struct store_ke
     memcpy(collection->roots, format_payload(found), found->payload_len);
     collection->type = item->type;
     collection->expire_ms = item->expire_ms;
+    collection->wake_ms = item->wake_ms;
     return collection;
 }
 
@@ -148,6 +160,27 @@ enum store_result store_tree_open(struct store_txn *txn, const struct store_key 
     if (result == STORE_OK)
         *tree = &collection->trees[which];
     return result;
+}
+
+enum store_result store_tree_add(struct store_txn *txn, const struct store_key *key,
+                                 const struct store_item *item)
+{
+    struct collection *collection;
+    enum store_result result = tree_find(txn, key, item, &collection);
+    if (result != STORE_OK)
+        return result;
+    uint32_t length = collection->length + (uint32_t)sizeof(struct format_tree);
+    struct format_trees *roots = store_alloc(txn, length);
+    if (!roots)
+        return STORE_NO_MEMORY;
+    assert(collection->roots->count < STORE_TREES && !collection->bulk_load);
+    memcpy(roots, collection->roots, collection->length);
+    memset(&roots->trees[roots->count++], 0, sizeof *roots->trees);
+    collection->roots = roots;
+    collection->length = length;
+    for (uint32_t i = 0; i < STORE_TREES; i++)
+        collection->trees[i].root = &roots->trees[i];
+    return txn_put_trees(txn, key, collection, item->type, item->expire_ms);
 }
 
 enum store_result store_tree_set_type(struct store_txn *txn, const struct store_key *key,

@@ -120,7 +120,7 @@ struct write {
     uint32_t place; /* of the transaction's databases (see struct arrangement) */
     enum write_kind kind;
     uint8_t type;
-    int64_t expire_ms;
+    int64_t expire_ms, wake_ms;
     const char *bytes; /* small value */
     uint32_t len;
     struct large_write *large;
@@ -344,6 +344,7 @@ struct store_worker {
     bool polling;
     bool stopping;                            /* being detached: starts no work of its own */
     uint32_t removals[STORE_BY_EVICTION + 1]; /* in progress, by cause (removal.c) */
+    STAILQ_HEAD(, removal) waking;            /* keys of which more parts are due (removal.c) */
     uint64_t removal_bytes;                   /* of long keys read by removals in progress */
     int64_t unreported_bytes; /* change of its transactions' memory since the last report */
     struct unreadable_name unreadable[EXPIRED_NOTES]; /* the most recent ones, a ring */
@@ -404,6 +405,8 @@ struct store {
     uint64_t databases_commit;         /* the commit that changed them; likewise */
     uint32_t observer_count;           /* likewise; read at every commit */
     struct observer observers[STORE_OBSERVER_MAX];
+    store_waker *waker; /* store_on_wake; or NULL */
+    void *waker_arg;
     LIST_HEAD(, store_snapshot)
     snapshots; /* open ones; changed under all partitions' locks and extents.lock */
 
@@ -484,6 +487,7 @@ struct store {
     bool is_loaded;                              /* from the index checkpoint */
     _Atomic uint64_t hits_before, misses_before; /* when the counters were reset */
     _Atomic uint64_t expired_before, evicted_before;
+    _Atomic uint64_t expired_parts; /* of values: counted by store_waker */
     uint64_t recovered_items, recovered_commits, recovery_ms;
 };
 

@@ -74,6 +74,7 @@ const struct store_item *txn_describe_write(const struct store_txn *txn, const s
     *item = (struct store_item){.bytes = write->large ? NULL : write->bytes,
                                 .length = write->large ? write->large->length : write->len,
                                 .expire_ms = write->expire_ms,
+                                .wake_ms = write->wake_ms,
                                 .type = write->type,
                                 .large = write->large != NULL,
                                 .origin = write->large};
@@ -91,6 +92,7 @@ void txn_describe(const struct format_item *found, struct store_item *item)
     *item = (struct store_item){.bytes = format_payload(found),
                                 .length = found->payload_len,
                                 .expire_ms = format_expiry(found),
+                                .wake_ms = format_wake(found),
                                 .version = found->version,
                                 .type = found->type,
                                 .large = (found->flags & FORMAT_LARGE) != 0,
@@ -171,6 +173,9 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
         expire_note(txn->worker, key->slot, engine_tag(key->hash, database));
         return STORE_ABSENT;
     }
+    /* The run that removes the parts is told by itself whether more are due. */
+    if (expired(txn, format_wake(found.item)) && txn->cause != STORE_BY_EXPIRY)
+        expire_note(txn->worker, key->slot, engine_tag(key->hash, database));
     if (access_kind(&txn->store->cache.uses) != USE_IGNORED && !txn->leaves_no_trace)
         item_use_touch(txn, &engine_partition(txn->store, key->slot)->file, found.page, found.slot);
     return item_from_disk(txn, found.item, item);

@@ -106,14 +106,17 @@ struct write *write_set_add(struct store_txn *txn, const struct store_key *key,
         if (txn->write_table_size)
             *table_cell(txn, key, place) = txn->write_count;
     }
-    *write =
-        (struct write){.key = *key, .place = place, .kind = kind, .expire_ms = STORE_NO_EXPIRY};
+    *write = (struct write){.key = *key,
+                            .place = place,
+                            .kind = kind,
+                            .expire_ms = STORE_NO_EXPIRY,
+                            .wake_ms = STORE_NO_EXPIRY};
     return write_set_outlives_pages(txn, &write->key.data, key->len) ? write : NULL;
 }
 
 bool write_set_fits(const struct store_key *key, uint64_t len, int64_t expire_ms)
 {
-    uint64_t head = format_head_with(expire_ms != STORE_NO_EXPIRY);
+    uint64_t head = format_head_with(expire_ms != STORE_NO_EXPIRY, false);
     return head + long_key_in_item(key) + len <= FORMAT_ITEM_VALUE;
 }
 

@@ -36,7 +36,7 @@ FIELDS = {
 TXN_FLAGS = ("blocking_io", "starved", "throttled", "refuses")
 CONN_FLAGS = ("is_streaming", "is_undurable", "send_blocked", "input_ended", "kill")
 CHUNK_FRAMES = 1 << 14  # ARENA_CHUNK_FRAMES
-HAS_EXPIRY, LONG_KEY = 1, 16  # of enum format_flags
+HAS_EXPIRY, LONG_KEY, HAS_WAKE = 1, 16, 32  # of enum format_flags
 
 
 def text_of(pointer):
@@ -59,7 +59,7 @@ def key_of(item):
     length = int(item["key_len"])
     if item.address is None:
         return f"{length} bytes"
-    start = int(item.address) + item.type.sizeof + (8 if int(item["flags"]) & HAS_EXPIRY else 0)
+    start = int(item.address) + item.type.sizeof + 8 * sum(1 for flag in (HAS_EXPIRY, HAS_WAKE) if int(item["flags"]) & flag)
     if int(item["flags"]) & LONG_KEY:
         return "(stands elsewhere)"
     raw = bytes(gdb.selected_inferior().read_memory(start, min(length, 64)))

@@ -54,10 +54,16 @@ SINCE_4 = {
     b"stream of long entries": [(b"1-0", {b"a": long(b"a", 3000), b"b": b""}),
                                 (b"1-1", {b"c": long(b"c", 150_000)})],
 }
-# Libraries of functions, which are in no database: one is short, one has a value of its own.
-SINCE_5 = {
+# From 5 on too: libraries of functions, which are in no database; one is short, one has a value of its own.
+LIBRARIES = {
     name: b"#!lua name=%s\nredis.register_function('%s_f', function(keys, args) return #keys end)\n--%s"
     % (name, name, long(b"x", length)) for name, length in ((b"short", 10), (b"long", 200_000))
+}
+# Hashes of which fields expire: those with an odd number; long values are of both kinds.
+SINCE_5 = {
+    b"packed timed hash": {b"f%d" % i: b"v%d" % i for i in range(20)},
+    b"tree timed hash": {b"field:%d" % i: b"value %d" % i for i in range(2000)},
+    b"timed hash of long values": {b"%d" % i: long(b"%d" % i, n) for i, n in enumerate((3000, 3001, 150_000, 150_001))},
 }
 GROUPS = [b"a group", long(b"a long name", 600)]
 
@@ -93,9 +99,28 @@ def verify_libraries(client):
     listed = {name: (functions, code) for _, name, _, _, _, functions, _, code in client.execute_command(
         "FUNCTION", "LIST", "WITHCODE")}
     assert listed == {name: ([[b"name", name + b"_f", b"description", None, b"flags", []]], code)
-                      for name, code in SINCE_5.items()}
-    for name in SINCE_5:
+                      for name, code in LIBRARIES.items()}
+    for name in LIBRARIES:
         assert client.execute_command("FCALL", name + b"_f", 2, "a", "b") == 2
+
+
+def expiries(fields):
+    return [FAR + i % 7 if i % 2 else -1 for i in range(len(fields))]
+
+
+def fill_timed(client):
+    for key, fields in SINCE_5.items():
+        client.hset(key, mapping=fields)
+        for name, when in zip(fields, expiries(fields)):
+            if when > 0:
+                client.execute_command("HPEXPIREAT", key, when, "FIELDS", 1, name)
+
+
+def verify_timed(client):
+    for key, fields in SINCE_5.items():
+        assert client.hgetall(key) == fields, key
+        times = client.execute_command("HPEXPIRETIME", key, "FIELDS", len(fields), *fields)
+        assert times == expiries(fields), key
 
 
 def fill(client, other):
@@ -120,8 +145,9 @@ def fill(client, other):
         else:
             client.sadd(key, *members)
     fill_streams(client)
-    for code in SINCE_5.values():
+    for code in LIBRARIES.values():
         client.execute_command("FUNCTION", "LOAD", code)
+    fill_timed(client)
     client.pfadd(b"hyperloglog", *range(1000))
     client.set(b"expires", b"late", pxat=FAR)
     client.set(b"deleted", b"x")
@@ -145,6 +171,8 @@ def verify(client, other, version):
         verify_streams(client)
     if version >= 5:
         verify_libraries(client)
+        keys += len(SINCE_5)
+        verify_timed(client)
     for key, value in STRINGS.items():
         assert client.get(key) == value, key[:20]
     assert client.strlen(b"hole") == 10_000_001 and client.bitcount(b"hole") == 1

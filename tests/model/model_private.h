@@ -28,7 +28,7 @@ struct value {
 struct entry {
     struct entry *next;
     struct value *value; /* NULL, only in a transaction's table: the key is deleted */
-    int64_t expire_ms;
+    int64_t expire_ms, wake_ms;
     uint64_t version;
     uint64_t hash;
     uint32_t key_len;
@@ -146,6 +146,9 @@ struct entry *txn_find(const struct store_txn *txn, const struct store_key *key)
 /* Gives the key this value (NULL: deletes it) in the transaction's own table; takes the value. */
 void txn_write(struct store_txn *txn, const struct store_key *key, uint8_t type,
                struct value *value, int64_t expire_ms);
+/* The same with the type and wake time of an entry. */
+void txn_rewrite(struct store_txn *txn, const struct store_key *key, const struct entry *from,
+                 struct value *value, int64_t expire_ms);
 
 void item_fill(struct store_item *item, const struct entry *entry);
 

@@ -112,6 +112,12 @@ void store_set_active_expiry(struct store *store, bool active)
     atomic_store(&store->keeps_expired, !active);
 }
 
+/* Parts that have expired stay: whoever reads them does not show them. */
+void store_on_wake(struct store *store, store_waker *waker, void *arg)
+{
+    (void)store, (void)waker, (void)arg;
+}
+
 /* Nothing is deleted but by requests, which need no telling. */
 void store_hold_still(struct store *store, int64_t until_ms)
 {

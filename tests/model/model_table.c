@@ -57,7 +57,7 @@ struct entry *entry_new(const struct store_key *key)
     struct entry *entry = model_alloc(sizeof(*entry) + key->len);
     entry->hash = key->hash;
     entry->key_len = key->len;
-    entry->expire_ms = STORE_NO_EXPIRY;
+    entry->expire_ms = entry->wake_ms = STORE_NO_EXPIRY;
     memcpy(entry->key, key->data, key->len);
     return entry;
 }

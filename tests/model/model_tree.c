@@ -144,7 +144,9 @@ enum store_result store_tree_set_type(struct store_txn *txn, const struct store_
     assert(item->trees > 0);
     const struct entry *entry = txn_find(txn, key);
     assert(entry != NULL && entry->value == item->origin);
+    int64_t wake_ms = entry->wake_ms;
     txn_write(txn, key, type, value_ref(entry->value), entry->expire_ms);
+    store_set_wake(txn, key, wake_ms);
     return STORE_OK;
 }
 
@@ -179,6 +181,31 @@ static struct value *copy_trees(const struct value *old)
     return value;
 }
 
+/* Gives the key this value instead of `old`, also to the trees opened. */
+static void replace_value(struct store_txn *txn, const struct store_key *key,
+                          const struct value *old, struct value *value)
+{
+    const struct entry *entry = txn_find(txn, key);
+    assert(entry != NULL && entry->value == old);
+    txn_rewrite(txn, key, entry, value, entry->expire_ms);
+    for (struct store_tree *other = txn->trees; other != NULL; other = other->next)
+        if (other->value == old && !other->bulk_load && same_key(other->key, key))
+            other->value = value;
+}
+
+enum store_result store_tree_add(struct store_txn *txn, const struct store_key *key,
+                                 const struct store_item *item)
+{
+    check_declared(txn, key, STORE_EXCLUSIVE);
+    if (must_wait(txn))
+        return STORE_WAIT;
+    struct value *value = copy_trees(item->origin);
+    assert(item->trees > 0 && value->tree_count < STORE_TREES);
+    value->trees[value->tree_count++] = model_alloc(sizeof(struct branch));
+    replace_value(txn, key, item->origin, value);
+    return STORE_OK;
+}
+
 /* The branch where it may be changed (invariant 1). */
 static struct branch *own_branch(struct store_tree *tree)
 {
@@ -191,11 +218,7 @@ static struct branch *own_branch(struct store_tree *tree)
     assert(entry != NULL && entry->value == old);
     if (old->refs == 1 && table_find(&txn->written[tree->key->db], tree->key) == entry)
         return branch_of(tree);
-    struct value *value = copy_trees(old);
-    txn_write(txn, tree->key, entry->type, value, entry->expire_ms);
-    for (struct store_tree *other = txn->trees; other != NULL; other = other->next)
-        if (other->value == old && !other->bulk_load && same_key(other->key, tree->key))
-            other->value = value;
+    replace_value(txn, tree->key, old, copy_trees(old));
     return branch_of(tree);
 }
 
@@ -358,6 +381,24 @@ enum store_result store_tree_replace(struct store_cursor *cursor, const char *va
     assert(cursor->rank < branch->count);
     struct leaf *old = branch->leaves[cursor->rank];
     branch->leaves[cursor->rank] = leaf_new(old->key, old->key_len, value, value_len);
+    leaf_unref(old);
+    changed(cursor);
+    return STORE_OK;
+}
+
+enum store_result store_tree_rekey(struct store_cursor *cursor, const char *key, size_t key_len)
+{
+    if (!touch_cursor(cursor))
+        return STORE_WAIT;
+    if (key_len > STORE_TREE_KEY_MAX)
+        return STORE_TOO_LARGE;
+    struct branch *branch = own_branch(cursor->tree);
+    uint64_t rank = cursor->rank;
+    assert(rank < branch->count);
+    struct leaf *old = branch->leaves[rank];
+    assert(rank == 0 || compare(branch->leaves[rank - 1], key, key_len) <= 0);
+    assert(rank + 1 == branch->count || compare(branch->leaves[rank + 1], key, key_len) >= 0);
+    branch->leaves[rank] = leaf_new(key, key_len, old->value->bytes, old->value->len);
     leaf_unref(old);
     changed(cursor);
     return STORE_OK;

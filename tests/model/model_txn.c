@@ -57,6 +57,7 @@ void item_fill(struct store_item *item, const struct entry *entry)
     *item = (struct store_item){.bytes = large || trees ? NULL : entry->value->bytes,
                                 .length = entry->value->len,
                                 .expire_ms = entry->expire_ms,
+                                .wake_ms = entry->wake_ms,
                                 .version = entry->version,
                                 .type = entry->type,
                                 .large = large,
@@ -169,6 +170,21 @@ void txn_write(struct store_txn *txn, const struct store_key *key, uint8_t type,
     txn->dirty = true;
 }
 
+void store_set_wake(struct store_txn *txn, const struct store_key *key, int64_t wake_ms)
+{
+    struct entry *entry = table_find(&txn->written[key->db], key);
+    assert(entry != NULL && entry->value != NULL);
+    entry->wake_ms = wake_ms;
+}
+
+void txn_rewrite(struct store_txn *txn, const struct store_key *key, const struct entry *from,
+                 struct value *value, int64_t expire_ms)
+{
+    int64_t wake_ms = from->wake_ms;
+    txn_write(txn, key, from->type, value, expire_ms);
+    store_set_wake(txn, key, wake_ms);
+}
+
 enum store_result store_put(struct store_txn *txn, const struct store_key *key, uint8_t type,
                             const char *bytes, size_t len, int64_t expire_ms)
 {
@@ -210,7 +226,7 @@ enum store_result store_set_expiry(struct store_txn *txn, const struct store_key
     (void)item;
     const struct entry *entry = txn_find(txn, key);
     assert(entry != NULL);
-    txn_write(txn, key, entry->type, value_ref(entry->value), expire_ms);
+    txn_rewrite(txn, key, entry, value_ref(entry->value), expire_ms);
     return STORE_OK;
 }
 
@@ -233,7 +249,7 @@ enum store_result store_rename(struct store_txn *txn, const struct store_key *fr
     (void)item;
     const struct entry *entry = txn_find(txn, from);
     assert(entry != NULL);
-    txn_write(txn, to, entry->type, value_ref(entry->value), entry->expire_ms);
+    txn_rewrite(txn, to, entry, value_ref(entry->value), entry->expire_ms);
     txn_write(txn, from, 0, NULL, STORE_NO_EXPIRY);
     return STORE_OK;
 }

@@ -443,8 +443,17 @@ fault("base-believed", "storage/recovery/index_load.c",
       by=[INDEX_FILE])
 fault("expiring-count-believed", "storage/recovery/index_load.c",
       "the number of keys that expire in an index checkpoint is believed",
-      ("keys == head->entries && expires == head->expiries", "keys == head->entries"),
+      ("keys == head->entries && (uint32_t)(head->expiries - expires) == head->wakes",
+       "keys == head->entries"),
       by=[INDEX_FILE])
+fault("wakes-lost-at-the-start", "storage/recovery/recover.c",
+      "a scan at the start does not enter wake times",
+      ("(wakes && !ttl_add(&partition->ttl, hash_slot, tag, wake)) ||", ""),
+      by=["test_hash_expiry.py::test_times_outlive_the_server"])
+fault("wakes-nobody-under-its-new-name", "storage/exec/txn.c",
+      "a packed value that is renamed forgets its wake time",
+      ("store_set_wake(txn, key, item->wake_ms);", "(void)0;"),
+      by=["test_hash_expiry.py::test_times_of_a_copy_wake_by_themselves"])
 fault("journal-beyond-memory", "storage/journal/journal.c",
       "a large ring fills up, whatever memory a start after a crash has for it",
       ("atomic_store(&journal->bound, bytes > least ? bytes : least);",

@@ -34,6 +34,10 @@ fault("due-keys-passed-over", "storage/index/ttl.c",
       ("ttl->walk_key = key << KEY_SHIFT; return false; } } } return true;",
        "} } } return true;"),
       by=["test_ttl"])
+fault("rekeyed-out-of-reach", "storage/tree/tree_change.c",
+      "an entry at the edge of its leaf gets a key for which searches go to the other leaf",
+      ("if (result == STORE_OK && !leads)", "if (false)"),
+      by=["tiny/test_tree"])
 fault("leaf-kept-over-its-neighbours", "storage/tree/tree_change.c",
       "a leaf is changed by a pointer from before other nodes were read",
       ("if (*stays && !is_large)", "if (false)"),

@@ -339,9 +339,59 @@ fault("packed-length-trusted", "server/types/packed.c",
       by=["test_packed"])
 fault("expiry-lost-with-growth", "server/types/members.c",
       "a collection that outgrows its item forgets when it expires",
-      ("store_tree_create(call->txn, members->key, members->type, 1, members->item.expire_ms);",
-       "store_tree_create(call->txn, members->key, members->type, 1, STORE_NO_EXPIRY);"),
+      ("1 + is_timed, members->item.expire_ms);", "1 + is_timed, STORE_NO_EXPIRY);"),
       by=["test_cmd_hash"])
+
+# ---- fields of hashes that expire ----
+
+fault("expired-field-shown", "server/types/members.c",
+      "a field is found after its time",
+      ("*found = *found && !members_is_due(members, member->expire_ms);", ""),
+      by=["test_cmd_hash_expiry"])
+fault("set-keeps-the-expiry", "server/types/members.c",
+      "HSET leaves the expiry of a field in a tree",
+      ("(members->keeps_expiry && !was_due))", "!was_due)"),
+      by=["test_cmd_hash_expiry"])
+fault("kept-beyond-its-time", "server/types/members.c",
+      "a field that was overwritten with KEEPTTL after its time has expired at once",
+      ("members->keeps_expiry && !is_due);", "members->keeps_expiry);"),
+      by=["test_cmd_hash_expiry"])
+fault("removed-but-still-ordered", "server/types/members.c",
+      "HDEL leaves the field's expiry in the order",
+      ("result = members_forget_expiry(members, &member);", "result = STORE_OK;"),
+      by=["test_cmd_hash_expiry"])
+fault("namesakes-out-of-order", "server/types/member_tree.c",
+      "of two fields with one hash one gets another key in its place, though the order is another one then",
+      ("return alone ? store_tree_rekey(cursor, key, len)", "return alone || true ? store_tree_rekey(cursor, key, len)"),
+      by=["test_cmd_hash_expiry_weak"])
+fault("woken-too-early-or-never", "server/types/members_expiry.c",
+      "the earliest expiry is not sought again when it is gone",
+      ("members->is_earliest_gone |= member->expire_ms == members->wake_ms;", ""),
+      by=["test_cmd_hash_expiry"])
+fault("fields-wake-nobody", "server/types/members.c",
+      "a hash's wake time is not stored",
+      ("store_set_wake(call->txn, members->key, members->wake_ms);", "(void)0;"),
+      by=["test_hash_expiry.py::test_what_has_expired_goes_by_itself"])
+fault("copy-wakes-nobody", "server/types/copy_trees.c",
+      "a copied tree forgets when its fields expire",
+      ("store_set_wake(call->txn, to, item->wake_ms);", "(void)0;"),
+      by=["test_hash_expiry.py::test_times_of_a_copy_wake_by_themselves"])
+fault("restored-wakes-nobody", "server/types/bulk_store.c",
+      "RESTORE of a large hash forgets when its fields expire",
+      ("store_set_wake(call->txn, key, wake_ms);", "(void)0;"),
+      by=["test_hash_expiry.py::test_a_dump_has_the_times"])
+fault("expiry-beyond-the-range", "server/types/rdb_read.c",
+      "RESTORE takes any expiry of a field",
+      ("return expire_ms >= 0 && expire_ms <= RDB_EXPIRY_MAX;", "return expire_ms >= -1000;"),
+      by=["test_hash_expiry.py::test_what_is_broken_is_refused"])
+fault("as-many-fields-as-stated", "server/types/rdb_read.c",
+      "RESTORE takes memory for as many fields as a payload states",
+      ("count > (uint64_t)(reader->end - reader->at) / 3)", "count > UINT64_MAX - 1)"),
+      by=["test_hash_expiry.py::test_what_is_broken_is_refused"])
+fault("silent-fields", "server/pubsub/keyspace_events.c",
+      "nobody is told of fields that expire",
+      ("tell_of_fields(keyspace_events, classes, change);", "(void)classes;"),
+      by=["test_hash_expiry.py::test_events"])
 
 fault("flowed-and-forgotten", "server/net/conn_output.c",
       "of a reply that leaves in parts the limit counts only what is unsent",

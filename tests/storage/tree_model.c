@@ -14,6 +14,8 @@ enum tree_op_kind {
     OP_RENAME,
     OP_SET_TYPE,
     OP_EXPIRE,
+    OP_WAKE,
+    OP_ADD_TREE,
     OP_STRING, /* over it */
     OP_INSERT,
     OP_INSERT_TWIN, /* of the key at a rank, before it */
@@ -21,6 +23,7 @@ enum tree_op_kind {
     OP_REMOVE_KEY,
     OP_REMOVE_AT,
     OP_REPLACE_AT,
+    OP_REKEY_AT, /* longer or shorter, if the order allows */
     OP_WALK,
 };
 
@@ -197,6 +200,20 @@ static enum store_result mix_found(struct store_txn *txn, uint64_t *digest,
     return result;
 }
 
+#define REKEY_BYTES 8u
+
+/* Another key for an entry: shorter or longer. Returns its length. */
+static uint32_t other_key(const struct tree_op *op, const char *old, uint32_t old_len, char *key)
+{
+    memcpy(key, old, old_len);
+    if (op->value_seed & 1 && old_len > 2 * REKEY_BYTES)
+        return old_len - REKEY_BYTES;
+    if (old_len + REKEY_BYTES > STORE_TREE_KEY_MAX)
+        return old_len;
+    memcpy(key + old_len, &op->value_seed, REKEY_BYTES);
+    return old_len + REKEY_BYTES;
+}
+
 /* ---- operations on the store ---- */
 
 /* Entries that lie together, as a walk over each of them would see them. */
@@ -256,6 +273,40 @@ static enum store_result run_remove(struct store_txn *txn, struct tree_op *op,
     return result == STORE_OK ? mix_found(txn, &op->found, cursor) : result;
 }
 
+/* Whether the entry at a rank, if there is one, leaves this key its place. */
+static enum store_result is_beside(struct store_tree *tree, uint64_t rank, bool before,
+                                   const char *key, uint32_t len, bool *fits)
+{
+    struct store_cursor cursor;
+    struct store_entry entry;
+    if (rank >= store_tree_count(tree))
+        return STORE_OK;
+    enum store_result result = store_tree_seek_rank(tree, rank, &cursor);
+    if (result == STORE_OK)
+        result = store_tree_get(&cursor, &entry);
+    if (result != STORE_OK)
+        return result;
+    int order = compare_keys(entry.key, entry.key_len, key, len);
+    *fits = *fits && (before ? order <= 0 : order >= 0);
+    return STORE_OK;
+}
+
+static enum store_result run_rekey(struct tree_op *op, struct store_tree *tree,
+                                   struct store_cursor *cursor)
+{
+    struct store_entry entry;
+    char key[STORE_TREE_KEY_MAX];
+    bool fits = true;
+    enum store_result result = store_tree_get(cursor, &entry);
+    if (result != STORE_OK)
+        return result;
+    uint32_t len = other_key(op, entry.key, entry.key_len, key);
+    result = is_beside(tree, cursor->rank - 1, true, key, len, &fits);
+    if (result == STORE_OK)
+        result = is_beside(tree, cursor->rank + 1, false, key, len, &fits);
+    return result == STORE_OK && fits ? store_tree_rekey(cursor, key, len) : result;
+}
+
 static enum store_result run_at(struct store_txn *txn, struct tree_op *op, struct store_tree *tree)
 {
     struct store_cursor cursor;
@@ -273,6 +324,8 @@ static enum store_result run_at(struct store_txn *txn, struct tree_op *op, struc
         return run_remove(txn, op, tree, &cursor);
     else if (op->kind == OP_REPLACE_AT)
         result = store_tree_replace(&cursor, op->value, op->value_len);
+    else if (op->kind == OP_REKEY_AT)
+        result = run_rekey(op, tree, &cursor);
     else {
         char key[STORE_TREE_KEY_MAX];
         result = store_tree_get(&cursor, &entry);
@@ -344,6 +397,16 @@ static enum store_result run_tree_op(struct store_txn *txn, struct tree_op *op,
     return run_at(txn, op, tree);
 }
 
+/* A wake time needs a write of the item in the same run. */
+static enum store_result run_wake(struct store_txn *txn, const struct tree_op *op,
+                                  const struct store_key *key, const struct store_item *item)
+{
+    enum store_result result = store_tree_set_type(txn, key, item, item->type);
+    if (result == STORE_OK)
+        store_set_wake(txn, key, op->random % 3 ? (int64_t)1 << 44 | op->random : STORE_NO_EXPIRY);
+    return result;
+}
+
 static enum store_result run_op(struct tree_batch *batch, struct store_txn *txn, struct tree_op *op)
 {
     const struct store_key *key = &batch->keys[op->key];
@@ -361,7 +424,7 @@ static enum store_result run_op(struct tree_batch *batch, struct store_txn *txn,
         return STORE_OK;
     if (result != STORE_OK)
         return result;
-    op->found = mix(mix(item.type, item.trees), (uint64_t)item.expire_ms);
+    op->found = mix(mix(item.type, item.trees), (uint64_t)(item.expire_ms ^ item.wake_ms));
     must(!item.bytes && item.length == 0, "trees have no bytes");
     if (op->kind == OP_RENAME)
         return store_rename(txn, key, &item, &batch->keys[op->other]);
@@ -369,6 +432,10 @@ static enum store_result run_op(struct tree_batch *batch, struct store_txn *txn,
         return store_tree_set_type(txn, key, &item, (uint8_t)(1 + op->random % 200));
     if (op->kind == OP_EXPIRE)
         return store_set_expiry(txn, key, &item, (int64_t)1 << 45 | op->random);
+    if (op->kind == OP_WAKE)
+        return run_wake(txn, op, key, &item);
+    if (op->kind == OP_ADD_TREE)
+        return item.trees == STORE_TREES ? STORE_OK : store_tree_add(txn, key, &item);
     return run_tree_op(txn, op, key, &item);
 }
 
@@ -418,6 +485,8 @@ static enum tree_op_kind choose_kind(struct tree_model *model, const struct mode
         return OP_WALK;
     if (rng_chance(rng, 10))
         return OP_REPLACE_AT;
+    if (rng_chance(rng, 10))
+        return OP_REKEY_AT;
     bool grows = rng_below(rng, 2 * model->target) > count;
     if (grows)
         return OP_INSERT;
@@ -520,6 +589,20 @@ static void set_value(struct model_entry *entry, const struct tree_op *op)
     entry->value_len = op->value_len;
 }
 
+static void apply_rekey(const struct tree_op *op, struct model_tree *tree, uint32_t at)
+{
+    char key[STORE_TREE_KEY_MAX];
+    struct model_entry *entry = &tree->at[at];
+    uint32_t len = other_key(op, entry->key, entry->key_len, key);
+    if ((at > 0 && compare_keys(entry[-1].key, entry[-1].key_len, key, len) > 0) ||
+        (at + 1 < tree->count && compare_keys(entry[1].key, entry[1].key_len, key, len) < 0))
+        return;
+    entry->key = realloc(entry->key, len + 1);
+    must(entry->key, "out of memory");
+    memcpy(entry->key, key, len);
+    entry->key_len = len;
+}
+
 static uint64_t apply_tree_op(const struct tree_op *op, struct model_tree *tree, uint64_t digest)
 {
     bool by_key = op->kind == OP_INSERT || op->kind == OP_REMOVE_KEY;
@@ -539,6 +622,8 @@ static uint64_t apply_tree_op(const struct tree_op *op, struct model_tree *tree,
         set_value(insert_entry(tree, at, tree->at[at].key, tree->at[at].key_len), op);
     } else if (op->kind == OP_REPLACE_AT) {
         set_value(&tree->at[at], op);
+    } else if (op->kind == OP_REKEY_AT) {
+        apply_rekey(op, tree, at);
     } else {
         if (op->kind == OP_REMOVE_KEY &&
             (at == tree->count || compare_keys(tree->at[at].key, tree->at[at].key_len,
@@ -557,12 +642,13 @@ static uint64_t apply_op(struct tree_model *model, const struct tree_op *op)
         if (op->kind == OP_CREATE)
             *c = (struct model_collection){.type = (uint8_t)(1 + op->key),
                                            .trees = (uint8_t)(1 + op->key % 2),
-                                           .expire_ms = STORE_NO_EXPIRY};
+                                           .expire_ms = STORE_NO_EXPIRY,
+                                           .wake_ms = STORE_NO_EXPIRY};
         return 0;
     }
     if (c->trees == 0)
         return 0;
-    uint64_t digest = mix(mix(c->type, c->trees), (uint64_t)c->expire_ms);
+    uint64_t digest = mix(mix(c->type, c->trees), (uint64_t)(c->expire_ms ^ c->wake_ms));
     if (op->kind == OP_RENAME) {
         clear_collection(&model->collections[op->other]);
         model->collections[op->other] = *c;
@@ -571,6 +657,10 @@ static uint64_t apply_op(struct tree_model *model, const struct tree_op *op)
         c->type = (uint8_t)(1 + op->random % 200);
     } else if (op->kind == OP_EXPIRE) {
         c->expire_ms = (int64_t)1 << 45 | op->random;
+    } else if (op->kind == OP_WAKE) {
+        c->wake_ms = op->random % 3 ? (int64_t)1 << 44 | op->random : STORE_NO_EXPIRY;
+    } else if (op->kind == OP_ADD_TREE) {
+        c->trees = STORE_TREES;
     } else {
         struct model_tree *tree = &c->tree[op->which % c->trees];
         digest = apply_tree_op(op, tree, mix(digest, tree->count));
@@ -664,7 +754,7 @@ static enum store_result walk_run(struct store_txn *txn, struct store_request *r
     if (!has_trees)
         return STORE_OK;
     must(item.trees == walk->expected->trees && item.type == walk->expected->type &&
-             item.expire_ms == walk->expected->expire_ms,
+             item.expire_ms == walk->expected->expire_ms && item.wake_ms == walk->expected->wake_ms,
          "%s is of type %u", walk->name, item.type);
     return walk_tree(txn, walk, &item);
 }

@@ -25,7 +25,7 @@ struct model_tree {
 struct model_collection {
     uint8_t type; /* 0: absent */
     uint8_t trees;
-    int64_t expire_ms;
+    int64_t expire_ms, wake_ms;
     struct model_tree tree[2];
 };
 

@@ -15,6 +15,7 @@
 #include "server/core/server.h"
 #include "server/exec/request_reply.h"
 #include "server/core/call.h"
+#include "server/types/hash.h"
 #include "tests/model/model_store.h"
 
 #define KEYS_MAX 64
@@ -78,6 +79,14 @@ static enum store_result own_expire(struct call *call)
     if (result == STORE_OK)
         result = store_set_expiry(call->txn, call->keys, &item, call->now_ms + ms);
     resp_ok(call->reply);
+    return result;
+}
+
+static enum store_result own_wake(struct call *call)
+{
+    uint32_t removed;
+    enum store_result result = hash_wake(call->server, call->txn, call->keys, &removed);
+    resp_integer(call->reply, removed);
     return result;
 }
 
@@ -233,19 +242,31 @@ static const struct command known[] = {
     WRITES(getset, 1, 1, 1),
     WRITES(hdel, 1, 1, 1),
     READS(hexists, 1, 1, 1),
+    WRITES(hexpire, 1, 1, 1),
+    WRITES(hexpireat, 1, 1, 1),
+    READS(hexpiretime, 1, 1, 1),
     READS(hget, 1, 1, 1),
     READS(hgetall, 1, 1, 1),
+    WRITES(hgetdel, 1, 1, 1),
+    WRITES(hgetex, 1, 1, 1),
     WRITES(hincrby, 1, 1, 1),
     WRITES(hincrbyfloat, 1, 1, 1),
     READS(hkeys, 1, 1, 1),
     READS(hlen, 1, 1, 1),
     READS(hmget, 1, 1, 1),
     WRITES(hmset, 1, 1, 1),
+    WRITES(hpersist, 1, 1, 1),
+    WRITES(hpexpire, 1, 1, 1),
+    WRITES(hpexpireat, 1, 1, 1),
+    READS(hpexpiretime, 1, 1, 1),
+    READS(hpttl, 1, 1, 1),
     READS(hrandfield, 1, 1, 1),
     READS(hscan, 1, 1, 1),
     WRITES(hset, 1, 1, 1),
+    WRITES(hsetex, 1, 1, 1),
     WRITES(hsetnx, 1, 1, 1),
     READS(hstrlen, 1, 1, 1),
+    READS(httl, 1, 1, 1),
     READS(hvals, 1, 1, 1),
     WRITES(incr, 1, 1, 1),
     WRITES(incrby, 1, 1, 1),
@@ -382,6 +403,13 @@ static const struct command known[] = {
      .first_key = 1,
      .last_key = 1,
      .key_step = 1},
+    {.name = "@wake",
+     .run = own_wake,
+     .flags = CMD_WRITE,
+     .key_flags = "RW",
+     .first_key = 1,
+     .last_key = 1,
+     .key_step = 1},
     {.name = "@pass", .run = own_pass},
     {.name = "@lookups", .run = own_lookups},
     {.name = "@keys", .run = own_keys},
@@ -499,7 +527,7 @@ struct resp_slice driver_run(struct driver *driver, const struct resp_slice *arg
 
 struct resp_slice driver_run_line(struct driver *driver, const char *line)
 {
-    char buffer[1024];
+    char buffer[8192];
     int len = snprintf(buffer, sizeof(buffer), "%s\r\n", line);
     assert_in_range(len, 3, sizeof(buffer) - 1);
     assert_int_equal(resp_parse(&driver->parser, buffer, (size_t)len), RESP_COMPLETE);
@@ -566,7 +594,7 @@ void driver_run_script(const struct step *script)
 
 const char *driver_text(struct driver *driver, const char *format, ...)
 {
-    char line[1000];
+    char line[8000];
     va_list args;
     va_start(args, format);
     int len = vsnprintf(line, sizeof(line), format, args);

@@ -10,6 +10,7 @@
  *     @ttl KEY             milliseconds left, -1 without expiry, -2 if absent
  *     @form KEY            its type, the form in which Redis would keep it, "tree" if it is one
  *     @expire KEY MS       KEY expires after MS
+ *     @wake KEY            removes fields of a hash that have expired; how many
  *     @pass MS             so much time passes
  *     @lookups             keyspace hits and misses of the command before
  *     @keys                keys that the store holds, expired ones included
