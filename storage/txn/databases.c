@@ -222,7 +222,9 @@ enum store_result databases_settle(struct store_txn *txn)
     arrangement->databases = store->databases;
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++) {
         uint32_t origin = arrangement->origins[db];
-        bool is_new = arrangement->places[db] != origin && store_db_stats(store, origin).keys > 0;
+        /* Where a key was lost to damage, its tree of keys is not empty. */
+        bool is_empty = store_db_stats(store, origin).keys == 0 && !store->is_ordered;
+        bool is_new = arrangement->places[db] != origin && !is_empty;
         arrangement->databases.ids[db] =
             is_new ? arrangement->databases.next_id++ : store->databases.ids[origin];
     }
