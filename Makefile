@@ -504,6 +504,7 @@ STORAGE_RIG_SRC := \
 	tests/storage/harness.c \
 	tests/storage/medium.c \
 	tests/storage/oracle.c \
+	tests/storage/ordered_walk.c \
 	tests/storage/sender.c \
 	tests/storage/spoil.c \
 	tests/storage/tree_job.c \
