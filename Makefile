@@ -464,6 +464,7 @@ STORAGE_TEST_SRC := \
 	tests/storage/cache/test_page_file.c \
 	tests/storage/exec/test_borrowed.c \
 	tests/storage/exec/test_lock_handoff.c \
+	tests/storage/exec/test_ordered_keys.c \
 	tests/storage/txn/test_store_lock.c \
 	tests/storage/exec/test_prefetch.c \
 	tests/storage/exec/test_snapshot.c \

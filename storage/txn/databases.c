@@ -222,9 +222,7 @@ enum store_result databases_settle(struct store_txn *txn)
     arrangement->databases = store->databases;
     for (uint32_t db = 0; db < STORE_DB_COUNT; db++) {
         uint32_t origin = arrangement->origins[db];
-        /* Where a key was lost to damage, its tree of keys is not empty. */
-        bool is_empty = store_db_stats(store, origin).keys == 0 && !store->is_ordered;
-        bool is_new = arrangement->places[db] != origin && !is_empty;
+        bool is_new = arrangement->places[db] != origin && store_db_stats(store, origin).keys > 0;
         arrangement->databases.ids[db] =
             is_new ? arrangement->databases.next_id++ : store->databases.ids[origin];
     }
