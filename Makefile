@@ -494,11 +494,11 @@ SERVED_TEST_SRC := \
 	tests/storage/recovery/test_cuts_stream.c
 STORAGE_TESTS := $(basename $(notdir $(STORAGE_TEST_SRC) $(SERVED_TEST_SRC)))
 
-WAIT_TESTS := test_borrowed test_bulk_load test_random test_snapshot test_lock_handoff test_runner test_tree test_tree_reads test_tree_room # also with reads that wait at random
+WAIT_TESTS := test_borrowed test_bulk_load test_ordered_keys test_random test_snapshot test_lock_handoff test_runner test_tree test_tree_reads test_tree_room # also with reads that wait at random
 
 # In the build of tiny sizes: random sequences, which reach every form there. The others count pages and
 # runs, or damage what stands at a place, of the usual sizes.
-TINY_TESTS := test_believed test_powercut test_random test_snapshot test_tree
+TINY_TESTS := test_believed test_ordered_keys test_powercut test_random test_snapshot test_tree
 
 STORAGE_RIG_SRC := \
 	tests/storage/fault_disk.c \
