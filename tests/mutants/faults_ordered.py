@@ -16,11 +16,7 @@ fault("names-of-an-attempt-kept", "storage/exec/commit.c",
 fault("slots-of-roots-lost", "storage/exec/commit.c",
       "the slot of a new root is not given back when its commit has to wait",
       ("for (uint32_t i = mark->write_count; i < txn->write_count; i++) give_back_slot(txn, &txn->writes[i]);", ""),
-      by=[ORDERED, RANDOM, POWERCUT])
-fault("names-of-flushed-keys", "storage/tree/key_tree.c",
-      "what is deleted in a database that the same commit flushes is taken from its tree",
-      ("if (write->key.db >= STORE_DB_COUNT || is_doomed)", "if (write->key.db >= STORE_DB_COUNT)"),
-      by=[RANDOM, POWERCUT])
+      by=[ORDERED])
 fault("empty-root-kept", "storage/tree/key_tree.c",
       "the root of a tree of keys stays without entries",
       ("bool stays = changed->tree->root->count > 0;", "bool stays = true;"),
