@@ -84,6 +84,7 @@ STORAGE_SRC := \
 	storage/tree/tree.c \
 	storage/tree/tree_change.c \
 	storage/tree/tree_drop.c \
+	storage/tree/key_tree.c \
 	storage/tree/tree_edit.c \
 	storage/tree/tree_overflow.c \
 	storage/tree/tree_owner.c \
@@ -96,6 +97,7 @@ STORAGE_SRC := \
 	storage/exec/removal.c \
 	storage/exec/request.c \
 	storage/exec/scan.c \
+	storage/exec/ordered_range.c \
 	storage/exec/prefetch_run.c \
 	storage/exec/snapshot.c \
 	storage/exec/reader.c \
@@ -271,6 +273,7 @@ SERVER_SRC := \
 	server/commands/cmd_restore.c \
 	server/commands/cmd_rdma.c \
 	server/commands/cmd_scan.c \
+	server/commands/cmd_key_range.c \
 	server/commands/cmd_script.c \
 	server/commands/cmd_function.c \
 	server/commands/cmd_function_dump.c \
@@ -364,6 +367,7 @@ PRELOADED_SRC := tests/rdma/count_copies.c tests/rdma/fail_queues.c
 # The plain in-memory model of storage/store.h: what the server's unit tests run on.
 MODEL_SRC := \
 	tests/model/model_change.c \
+	tests/model/model_range.c \
 	tests/model/model_store.c \
 	tests/model/model_table.c \
 	tests/model/model_tree.c \
@@ -475,6 +479,7 @@ STORAGE_TEST_SRC := \
 	tests/storage/cache/test_page_file.c \
 	tests/storage/exec/test_borrowed.c \
 	tests/storage/exec/test_lock_handoff.c \
+	tests/storage/exec/test_ordered_keys.c \
 	tests/storage/txn/test_store_lock.c \
 	tests/storage/exec/test_prefetch.c \
 	tests/storage/exec/test_snapshot.c \
@@ -505,17 +510,18 @@ SERVED_TEST_SRC := \
 	tests/storage/recovery/test_cuts_stream.c
 STORAGE_TESTS := $(basename $(notdir $(STORAGE_TEST_SRC) $(SERVED_TEST_SRC)))
 
-WAIT_TESTS := test_borrowed test_bulk_load test_random test_snapshot test_lock_handoff test_runner test_tree test_tree_reads test_tree_room # also with reads that wait at random
+WAIT_TESTS := test_borrowed test_bulk_load test_ordered_keys test_random test_snapshot test_lock_handoff test_runner test_tree test_tree_reads test_tree_room # also with reads that wait at random
 
 # In the build of tiny sizes: random sequences, which reach every form there. The others count pages and
 # runs, or damage what stands at a place, of the usual sizes.
-TINY_TESTS := test_believed test_powercut test_random test_snapshot test_tree
+TINY_TESTS := test_believed test_ordered_keys test_powercut test_random test_snapshot test_tree
 
 STORAGE_RIG_SRC := \
 	tests/storage/fault_disk.c \
 	tests/storage/harness.c \
 	tests/storage/medium.c \
 	tests/storage/oracle.c \
+	tests/storage/ordered_walk.c \
 	tests/storage/sender.c \
 	tests/storage/spoil.c \
 	tests/storage/tree_job.c \
@@ -554,7 +560,7 @@ COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_
 WEAK_TEST_LINK = $(filter-out $(call objects,storage/base/keyed_hash.c),$(COMMAND_TEST_LINK))
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_ins.c \
 	server/core/call.c server/exec/keyspace.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
-	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/types/copy_trees.c server/types/string_build.c server/types/string_walk.c \
+	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/commands/cmd_key_range.c server/types/copy_trees.c server/types/string_build.c server/types/string_walk.c \
 	server/base/rng.c server/core/collected.c server/exec/collector.c server/exec/source_index.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 
 # What all benchmark programs are linked with.

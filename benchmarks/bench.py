@@ -239,9 +239,10 @@ class Server:
 class Engine:
     """The engine alone, in a program that obeys lines."""
 
-    def __init__(self, place, directory, memory, core=None):
+    def __init__(self, place, directory, memory, core=None, ordered=False):
         self.place = place
         command = [place.program("bench-engine"), "--dir", directory, "--memory", str(memory)]
+        command += ["--ordered"] * ordered
         self.log = os.path.join(place.path, "engine.log")
         with open(self.log, "ab") as log:
             self.process = place.start(pin(command, core), stdin=subprocess.PIPE,

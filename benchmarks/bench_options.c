@@ -49,7 +49,7 @@ static const char USAGE[] =
     "  -r N               key space: keys are random, of so many; else there is one\n"
     "  -t TEST[,...]      which tests: the names of redis-benchmark's, and ycsb-a, ycsb-b, "
     "ycsb-c,\n"
-    "                     ycsb-d, ycsb-f\n"
+    "                     ycsb-d, ycsb-f; ycsb-e with a Vellum that has ordered-keys yes\n"
     "  --rate N           open loop: N requests per second are due, at even intervals, whether or\n"
     "                     not replies come; latency runs from the time a request was due\n"
     "  --transport T,...  in turn, round by round: tcp, unix, rdma-send, rdma-write, and\n"

@@ -13,6 +13,7 @@
 #include "benchmarks/bench_run.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -23,11 +24,12 @@
 #define STALL_NS 60000000000
 #define EVENTS 128
 
-enum step { STEP_COMMAND, STEP_READ, STEP_UPDATE, STEP_INSERT, STEP_CHANGE };
+enum step { STEP_COMMAND, STEP_READ, STEP_SCAN, STEP_UPDATE, STEP_INSERT, STEP_CHANGE };
 
 struct operation {
     int64_t since_ns;
     uint64_t key;
+    uint32_t length; /* of a scan: keys */
     enum step step;
 };
 
@@ -48,6 +50,7 @@ struct thread {
     uint32_t client_count, turn;
     int epoll;
     struct bench_command command, read, update;
+    struct bench_command scans[BENCH_SCAN_MOST]; /* by length, from 1 */
     struct keys keys;
     uint64_t number; /* counted up */
     uint64_t left, busy, begun;
@@ -141,19 +144,35 @@ static struct operation choose(struct thread *thread)
         operation.step = STEP_UPDATE;
     else if (dice < mix->changes)
         operation.step = STEP_CHANGE;
+    else if (mix->scans)
+        operation.step = STEP_SCAN;
+    if (mix->scans)
+        operation.length = 1 + (uint32_t)(keys_random(&thread->keys) % BENCH_SCAN_MOST);
     operation.key = mix->reads_latest ? latest_key(thread) : keys_next(&thread->keys);
     return operation;
 }
 
 /* ---- operations ---- */
 
+static struct bench_command *command_of(struct thread *thread, const struct operation *operation)
+{
+    switch (operation->step) {
+    case STEP_UPDATE:
+    case STEP_INSERT:
+        return &thread->update;
+    case STEP_SCAN:
+        return &thread->scans[operation->length - 1];
+    default:
+        return &thread->read;
+    }
+}
+
 static void begin(struct thread *thread, struct client *client, int64_t since_ns)
 {
     struct operation operation = {.step = STEP_COMMAND};
     if (thread->run->mix != NULL) {
         operation = choose(thread);
-        bool writes = operation.step == STEP_UPDATE || operation.step == STEP_INSERT;
-        append_with_key(thread, client, writes ? &thread->update : &thread->read, operation.key);
+        append_with_key(thread, client, command_of(thread, &operation), operation.key);
     } else {
         for (uint32_t i = 0; i < thread->command.places; i++)
             keys_digits(thread->command.bytes + thread->command.at[i], next_number(thread));
@@ -173,9 +192,20 @@ static void begin_batch(struct thread *thread, struct client *client, int64_t no
         begin(thread, client, now_ns);
 }
 
-static void judge(struct thread *thread, enum step step, const redisReply *reply)
+/* Keys and values in turn; fewer than asked for at the end of the key space. */
+static bool is_odd_scan(const struct bench_run *run, uint32_t length, const redisReply *reply)
+{
+    bool is_odd = reply->type != REDIS_REPLY_ARRAY || reply->elements % 2 != 0 ||
+                  reply->elements > 2 * (size_t)length;
+    for (size_t i = 1; !is_odd && i < reply->elements; i += 2)
+        is_odd = run->wanted_length >= 0 && reply->element[i]->len != (size_t)run->wanted_length;
+    return is_odd;
+}
+
+static void judge(struct thread *thread, const struct operation *operation, const redisReply *reply)
 {
     const struct bench_run *run = thread->run;
+    enum step step = operation->step;
     bool is_array = reply->type == REDIS_REPLY_ARRAY;
     int64_t length = reply->type == REDIS_REPLY_INTEGER ? reply->integer : (int64_t)reply->len;
     bool reads = step == STEP_COMMAND || step == STEP_READ || step == STEP_CHANGE;
@@ -183,6 +213,8 @@ static void judge(struct thread *thread, enum step step, const redisReply *reply
         bench_give_up("the server says: %s", reply->str);
     if (reply->type == REDIS_REPLY_NIL || (is_array && reply->elements == 0))
         thread->result.absent++;
+    else if (step == STEP_SCAN)
+        thread->result.odd += is_odd_scan(run, operation->length, reply);
     else if ((is_array && run->wanted_elements >= 0 &&
               reply->elements != (size_t)run->wanted_elements) ||
              (!is_array && reads && run->wanted_length >= 0 && length != run->wanted_length))
@@ -196,7 +228,7 @@ static void end(struct thread *thread, struct client *client, const redisReply *
     struct operation operation = client->ring[client->first];
     client->first = (client->first + 1) % thread->run->pipeline;
     client->count--;
-    judge(thread, operation.step, reply);
+    judge(thread, &operation, reply);
     if (operation.step == STEP_CHANGE) {
         append_with_key(thread, client, &thread->update, operation.key);
         operation.step = STEP_UPDATE;
@@ -399,6 +431,15 @@ static uint64_t requests_of(const struct bench_run *run)
     return run->rate > 0 ? (uint64_t)(run->rate * run->seconds) + 1 : UINT64_MAX;
 }
 
+static void make_scans(struct thread *thread)
+{
+    for (uint32_t i = 0; i < BENCH_SCAN_MOST; i++) {
+        char text[sizeof BENCH_SCAN + 16];
+        snprintf(text, sizeof text, BENCH_SCAN, i + 1);
+        bench_command_make(&thread->scans[i], text, 0, true);
+    }
+}
+
 static void make_thread(struct thread *thread, const struct bench_run *run, uint32_t index)
 {
     uint64_t requests = requests_of(run);
@@ -421,6 +462,8 @@ static void make_thread(struct thread *thread, const struct bench_run *run, uint
     } else {
         bench_command_copy(&thread->read, &run->read);
         bench_command_copy(&thread->update, &run->update);
+        if (run->mix->scans)
+            make_scans(thread);
     }
     for (uint32_t i = 0; i < thread->client_count; i++)
         make_client(thread, &thread->clients[i]);
@@ -450,6 +493,8 @@ static void free_thread(struct thread *thread)
     bench_command_free(&thread->command);
     bench_command_free(&thread->read);
     bench_command_free(&thread->update);
+    for (uint32_t i = 0; i < BENCH_SCAN_MOST; i++)
+        bench_command_free(&thread->scans[i]);
     close(thread->epoll);
 }
 

@@ -13,6 +13,8 @@
 struct bench_mix {
     uint32_t updates, inserts, changes; /* a read-modify-write: reads, then updates */
     bool reads_latest;
+    bool scans; /* instead of reads: from a key on, BENCH_SCAN_MOST keys at most, with their values
+                 */
 };
 
 /* Data that must exist before a test can measure what it claims. */
@@ -30,11 +32,13 @@ struct bench_test {
     const char *fill;
     enum bench_need need;
     bool is_usual;        /* without -t */
-    struct bench_mix mix; /* of GET and SET */
+    struct bench_mix mix; /* of GET, SET and VELLUM.RANGE */
 };
 
 #define BENCH_LONG_LIST_LENGTH 600
 #define BENCH_READ "GET key:__rand_int__"
+#define BENCH_SCAN "VELLUM.RANGE [key:__rand_int__ + LIMIT 0 %u WITHVALUES"
+#define BENCH_SCAN_MOST 100u
 #define BENCH_UPDATE "SET key:__rand_int__ __data__"
 
 const struct bench_test *bench_test_at(size_t index); /* NULL: after the last */

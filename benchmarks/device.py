@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The engine beside fio on the same disk: YCSB A, B, C on data larger than the cache, device reads
+"""The engine beside fio on the same disk: YCSB A, B, C, E on data larger than the cache, device reads
 per GET, bytes written per SET, durable SETs; and the reads once more through the server.
 
 fio (direct, libaio, same depth) reads and writes 4 KB at random in a file as large as the data, as
-many of each as the mix says. Its turn follows the engine's in each round.
+many of each as the mix says. Its turn follows the engine's in each round. YCSB E is counted in keys shown,
+beside fio's reads: items that follow one another in order are in pages apart.
 """
 
 import os
@@ -55,9 +56,9 @@ def fio_mix(place, path, reads, opt, size):
                runtime=f"{opt.seconds:g}s", time_based=1, **mode)
 
 
-def fill(place, items, memory, value):
+def fill(place, items, memory, value, ordered=False):
     directory = place.fresh("engine")
-    engine = Engine(place, directory, memory)
+    engine = Engine(place, directory, memory, ordered=ordered)
     progress(f"filling {items} items of {value} B")
     engine.do("fill", items=items, value=value)
     engine.do("quiet")
@@ -83,6 +84,29 @@ def ycsb(place, engine, path, items, opt):
                 f"{opt.depth}; medians of {opt.rounds} rounds of {opt.seconds:g} s. fio: 4 KB at "
                 "random, the same mix; its percentiles are those of reads or of writes, of which "
                 "there were more", HEAD, rows)
+
+
+def scans(place, path, items, opt):
+    """In a directory with ordered keys."""
+    engine, _ = fill(place, items, opt.memory_mb * MB, VALUE, ordered=True)
+    rows = []
+    for zipfian in (0, 1):
+        what = f"YCSB E {'zipfian' if zipfian else 'uniform'}"
+        progress(what)
+        settings = {"items": items, "value": VALUE, "scans": 95, "zipfian": zipfian, "depth": opt.depth}
+        engine.do("run", seconds=opt.seconds, **settings)
+        ours, peers = [], []
+        for _ in range(opt.rounds):
+            figures = engine.do("run", seconds=opt.seconds, **settings)
+            engine.do("quiet")
+            figures["rate"] = figures["scanned"] / figures["seconds"]
+            ours.append(figures)
+            peers.append(fio_mix(place, path, 100, opt, opt.data_mb * MB))
+        rows += rows_of_pair(what, "engine, keys", ours, peers)
+    engine.stop()
+    print_table(f"Scans of 1 to 100 keys in order with their values, and 5 % inserts; {items} items of {ITEM} B in "
+                f"{opt.memory_mb} MB; rates of keys, latencies and CPU of operations", HEAD[:-1],
+                [cells[:-1] for cells in rows])
 
 
 def through_server(place, directory, path, items, opt):
@@ -172,6 +196,7 @@ def main():
         ycsb(place, engine, path, items, opt)
         engine.stop()
         through_server(place, directory, path, items, opt)
+        scans(place, path, items, opt)
         few = opt.memory_mb * MB // ITEM // 4
         engine, _ = fill(place, few, opt.memory_mb * MB, VALUE)
         durable(place, engine, path, few, opt)

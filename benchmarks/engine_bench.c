@@ -3,9 +3,11 @@
  * requests under way. Says what to do by lines on stdin, so that a store stays open while its peer
  * is measured in between; each answers with one line of name=value, "error: ..." if it failed.
  *
- *     engine-bench --dir D --memory BYTES [--journal BYTES]
+ *     engine-bench --dir D --memory BYTES [--journal BYTES] [--ordered]
  *         fill  items=N [from=N] value=BYTES          each key once, in order
  *         run   items=N value=BYTES reads=PERCENT [zipfian=1] [depth=64] [seconds=5] [sync=always]
+ *         run   items=N value=BYTES scans=PERCENT ...  YCSB E: a scan is of 1 to 100 keys in order,
+ *                                                      with their values; the rest inserts keys
  *         quiet                                       waits until nothing is written any more
  *         stats                                       memory and keys
  *
@@ -23,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "storage/ordered.h"
 #include "storage/store.h"
 #include "benchmarks/histogram.h"
 #include "benchmarks/keys.h"
@@ -31,10 +34,11 @@
 #define STALL_S 60
 #define SUBMIT_EVERY 8 /* the device starts while the rest is being submitted */
 #define VALUE_MAX 65536u
+#define SCAN_MOST 100u
 
 struct job {
     uint64_t items, from;
-    uint32_t value_len, read_percent, depth;
+    uint32_t value_len, read_percent, scan_percent, depth;
     bool fill, zipfian;
     double seconds;
     enum store_sync sync;
@@ -46,6 +50,8 @@ struct slot {
     struct store_key key;
     char name[KEY_LEN];
     bool reads;
+    struct store_range *range; /* of a scan */
+    uint32_t wanted, found;    /* keys of a scan */
     int64_t start_ns;
     struct slot *next;
 };
@@ -59,7 +65,7 @@ struct bench {
     struct slot *free;
     struct slot *undurable, *undurable_last; /* in the order of their commits */
     uint32_t under_way;                      /* parked or undurable */
-    uint64_t next_item, finished, reads, absent, failed;
+    uint64_t next_item, finished, reads, absent, failed, scanned;
     enum store_result failure;
     int64_t now_ms, deadline_ns, progress_ns;
     struct histogram latencies;
@@ -75,6 +81,17 @@ struct usage {
 };
 
 /* ---- requests ---- */
+
+static enum store_result run_scan(struct store_txn *txn, struct store_request *request)
+{
+    struct slot *slot = (struct slot *)request;
+    struct store_range_entry entry;
+    enum store_result result = STORE_OK;
+    while (slot->found < slot->wanted &&
+           (result = store_range_next(txn, slot->range, &entry)) == STORE_OK)
+        slot->found++;
+    return result == STORE_ABSENT ? STORE_OK : result;
+}
 
 static enum store_result run_request(struct store_txn *txn, struct store_request *request)
 {
@@ -92,6 +109,10 @@ static enum store_result run_request(struct store_txn *txn, struct store_request
 static void finish(struct bench *b, struct slot *slot, int64_t now_ns)
 {
     histogram_add(&b->latencies, (uint64_t)(now_ns - slot->start_ns), 1);
+    if (slot->range)
+        store_range_free(slot->range);
+    slot->range = NULL;
+    b->scanned += slot->found;
     b->finished++;
     b->reads += slot->reads;
     b->progress_ns = now_ns;
@@ -125,11 +146,39 @@ static void request_done(struct store_request *request, enum store_result result
     executed(slot->bench, slot, result);
 }
 
-static void start_request(struct bench *b, struct slot *slot)
+static bool wants_value(uint8_t type)
+{
+    (void)type;
+    return true;
+}
+
+/* False: it is an insert. */
+static bool begin_scan(struct bench *b, struct slot *slot)
+{
+    if (keys_random(&b->keys) % 100 >= b->job.scan_percent)
+        return false;
+    keys_format(slot->name, keys_next(&b->keys));
+    slot->wanted = 1 + (uint32_t)(keys_random(&b->keys) % SCAN_MOST);
+    struct store_range_options options = {.low = {.bytes = slot->name, .len = KEY_LEN},
+                                          .most = slot->wanted,
+                                          .wants_value = wants_value,
+                                          .loaded_most = VALUE_MAX * (uint64_t)DEPTH_MAX};
+    slot->range = store_range_new(b->store, &options);
+    slot->request = (struct store_request){
+        .run = run_scan, .done = request_done, .scope = STORE_SCOPE_NONE, .now_ms = b->now_ms};
+    return slot->range;
+}
+
+static void make_request(struct bench *b, struct slot *slot)
 {
     const struct job *job = &b->job;
-    slot->reads = !job->fill && keys_random(&b->keys) % 100 < job->read_percent;
-    keys_format(slot->name, job->fill ? b->next_item++ : keys_next(&b->keys));
+    slot->found = 0;
+    slot->reads = false;
+    if (job->scan_percent > 0 && begin_scan(b, slot))
+        return;
+    bool is_new = job->fill || job->scan_percent > 0;
+    slot->reads = !is_new && keys_random(&b->keys) % 100 < job->read_percent;
+    keys_format(slot->name, is_new ? b->next_item++ : keys_next(&b->keys));
     store_key(b->store, &slot->key, 0, slot->name, KEY_LEN,
               slot->reads ? STORE_SHARED : STORE_EXCLUSIVE);
     slot->request = (struct store_request){.run = run_request,
@@ -138,6 +187,11 @@ static void start_request(struct bench *b, struct slot *slot)
                                            .key_count = 1,
                                            .scope = STORE_SCOPE_KEYS,
                                            .now_ms = b->now_ms};
+}
+
+static void start_request(struct bench *b, struct slot *slot)
+{
+    make_request(b, slot);
     slot->start_ns = bench_now_ns();
     enum store_result result = store_execute(b->worker, &slot->request);
     if (result == STORE_WAIT)
@@ -235,9 +289,9 @@ static void report(const struct bench *b, const struct usage *from, const struct
 {
     const struct store_stats *x = &from->stats, *y = &to->stats;
     double ops = (double)b->finished, seconds = (double)(to->ns - from->ns) / 1e9;
-    printf("ops=%llu reads=%llu absent=%llu seconds=%.6f rate=%.1f cpu_us=%.3f ",
+    printf("ops=%llu reads=%llu absent=%llu scanned=%llu seconds=%.6f rate=%.1f cpu_us=%.3f ",
            (unsigned long long)b->finished, (unsigned long long)b->reads,
-           (unsigned long long)b->absent, seconds, ops / seconds,
+           (unsigned long long)b->absent, (unsigned long long)b->scanned, seconds, ops / seconds,
            (to->cpu_s - from->cpu_s) * 1e6 / ops);
     printf("pages_read=%llu pages_written=%llu journal_bytes=%llu journal_groups=%llu "
            "checkpoints=%llu device_bytes=%llu throttled=%llu reruns=%llu ",
@@ -263,9 +317,9 @@ static void prepare_job(struct bench *b)
         b->slots[i] = (struct slot){.bench = b, .next = b->free};
         b->free = &b->slots[i];
     }
-    b->next_item = job->from;
+    b->next_item = job->scan_percent > 0 ? store_db_stats(b->store, 0).keys : job->from;
     b->under_way = 0;
-    b->finished = b->reads = b->absent = b->failed = 0;
+    b->finished = b->reads = b->absent = b->failed = b->scanned = 0;
     histogram_clear(&b->latencies);
     b->progress_ns = bench_now_ns();
     b->deadline_ns = b->progress_ns + (int64_t)(job->seconds * 1e9);
@@ -341,6 +395,8 @@ static bool set_word(struct job *job, const char *name, const char *text)
         job->value_len = (uint32_t)number;
     else if (strcmp(name, "reads") == 0)
         job->read_percent = (uint32_t)number;
+    else if (strcmp(name, "scans") == 0)
+        job->scan_percent = (uint32_t)number;
     else if (strcmp(name, "depth") == 0)
         job->depth = (uint32_t)number;
     else if (strcmp(name, "zipfian") == 0)
@@ -354,7 +410,7 @@ static bool set_word(struct job *job, const char *name, const char *text)
     return true;
 }
 
-static bool parse_job(struct job *job, char **rest)
+static bool parse_job(const struct store *store, struct job *job, char **rest)
 {
     *job = (struct job){.depth = 64, .seconds = 5, .sync = STORE_SYNC_EVERYSEC};
     for (char *word; (word = strtok_r(NULL, " \n", rest)) != NULL;) {
@@ -365,6 +421,8 @@ static bool parse_job(struct job *job, char **rest)
         if (!set_word(job, word, equals + 1))
             return false;
     }
+    if (job->scan_percent > 0 && !store_is_ordered(store))
+        return false;
     return job->items > 0 && job->value_len <= VALUE_MAX && job->depth - 1 < DEPTH_MAX;
 }
 
@@ -379,7 +437,7 @@ static void obey(struct bench *b, char *line)
     } else if (strcmp(name, "stats") == 0) {
         do_stats(b);
     } else if ((strcmp(name, "run") == 0 || strcmp(name, "fill") == 0) &&
-               parse_job(&b->job, &rest)) {
+               parse_job(b->store, &b->job, &rest)) {
         b->job.fill = name[0] == 'f';
         do_job(b);
     } else {
@@ -422,15 +480,14 @@ static void log_line(void *arg, enum store_log_level level, const char *line)
         fprintf(stderr, "engine: %s\n", line);
 }
 
-static const char USAGE[] = "usage: bench-engine --dir D --memory BYTES [--journal BYTES]\n";
+static const char USAGE[] =
+    "usage: bench-engine --dir D --memory BYTES [--journal BYTES] [--ordered]\n";
 
 static bool parse_options(int argc, char **argv, struct store_options *o)
 {
-    static const struct option names[] = {{"dir", 1, NULL, 'd'},
-                                          {"memory", 1, NULL, 'm'},
-                                          {"journal", 1, NULL, 'j'},
-                                          {"help", 0, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"dir", 1, NULL, 'd'},     {"memory", 1, NULL, 'm'},
+                                          {"journal", 1, NULL, 'j'}, {"ordered", 0, NULL, 'o'},
+                                          {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
     *o = (struct store_options){.partition_count = 16,
                                 .worker_count = 1,
                                 .journal_bytes = 256u << 20,
@@ -443,6 +500,8 @@ static bool parse_options(int argc, char **argv, struct store_options *o)
             o->memory_bytes = strtoull(optarg, NULL, 10);
         else if (c == 'j')
             o->journal_bytes = strtoull(optarg, NULL, 10);
+        else if (c == 'o')
+            o->ordered_keys = STORE_ORDERED_YES;
         else if (c != 'h')
             return false;
         if (c == 'h') {

@@ -127,7 +127,8 @@ static uint64_t records_of(const struct bench_options *options, const struct ben
 
 static void make_mix(struct bout *bout)
 {
-    bench_command_make(&bout->run.read, BENCH_READ, bout->size, true);
+    bool scans = bout->test->mix.scans;
+    bench_command_make(&bout->run.read, scans ? BENCH_SCAN : BENCH_READ, bout->size, true);
     bench_command_make(&bout->run.update, BENCH_UPDATE, bout->size, true);
     bout->run.mix = &bout->test->mix;
     bout->run.inserts = &bout->inserts;

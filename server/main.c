@@ -120,6 +120,8 @@ static bool open_store(struct server *server)
         .process_arg = server,
         .max_store_bytes = (uint64_t)config_number(config, CONFIG_MAXSTORE),
         .journal_bytes = (uint64_t)config_number(config, CONFIG_JOURNAL_SIZE),
+        .ordered_keys =
+            config_number(config, CONFIG_ORDERED_KEYS) != 0 ? STORE_ORDERED_YES : STORE_ORDERED_NO,
         .sync = (enum store_sync)config_number(config, CONFIG_APPENDFSYNC),
         .log = log_of_store,
         .log_arg = server,

@@ -48,6 +48,7 @@ enum store_result {
     STORE_ANSWERED,  /* of a run's helpers, for the run: their work is finished */
 };
 
+enum store_ordered { STORE_ORDERED_NO, STORE_ORDERED_YES, STORE_ORDERED_AS_FOUND };
 enum store_sync { STORE_SYNC_ALWAYS, STORE_SYNC_EVERYSEC, STORE_SYNC_NO };
 enum store_log_level { STORE_LOG_DEBUG, STORE_LOG_INFO, STORE_LOG_NOTICE, STORE_LOG_WARNING };
 
@@ -83,11 +84,11 @@ struct store_options {
     void *process_arg;
     uint64_t max_store_bytes; /* bound for the files; 0: no bound but the file system's */
     uint64_t journal_bytes;   /* size of the journal; used only when the directory is made */
-    uint64_t record_bytes; /* longer transactions are stored beside the journal; 0, and at most: an
-                              eighth of it */
+    uint64_t record_bytes; /* longer transactions are beside the journal; 0, at most: an eighth */
     enum store_sync sync;
     uint32_t scan_threads; /* threads that read the slabs at the start; 0: as many as workers */
     bool scans;            /* read all slabs at the start, even if an index checkpoint would do */
+    enum store_ordered ordered_keys; /* see ordered.h; not as the directory has it: STORE_INVALID */
     void (*log)(void *arg, enum store_log_level level, const char *line);
     void *log_arg;
 };
@@ -162,7 +163,8 @@ STORE_MUST_CHECK enum store_result store_attach(struct store *store, uint32_t in
                                                 struct store_worker **worker,
                                                 char message[STORE_MESSAGE_MAX]);
 void store_detach(struct store_worker *worker); /* no request may be in progress on it */
-/* An eventfd that becomes readable when store_poll has something to do. */
+
+/* An eventfd, readable when store_poll has something to do. */
 int store_worker_fd(const struct store_worker *worker);
 
 /* Reaps I/O, reruns requests that became ready, calls their done functions. Never blocks. Other
@@ -601,8 +603,7 @@ void store_bulk_load_end(struct store_bulk_load *bulk_load);
 
 /* Memory that lives until the request is finished, or its run is discarded. NULL: out of memory. */
 void *store_alloc(struct store_txn *txn, size_t size);
-/* The memory that the transaction has allocated so far. */
-uint64_t store_memory(const struct store_txn *txn);
+uint64_t store_memory(const struct store_txn *txn); /* that it has allocated so far */
 
 /* A long run holds its partitions' page frames: if memory is short this makes room, between two
  * operations of the run. Items that it has seen are invalid afterwards. */

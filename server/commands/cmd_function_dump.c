@@ -40,7 +40,7 @@ enum store_result cmd_function_dump(struct call *call)
     }
     if (out.len > 0)
         rdb_add_to_checksum(&sum, &out, 0);
-    rdb_footer(sum, footer);
+    rdb_footer(sum, RDB_VERSION_WRITTEN, footer);
     resp_bulk_header(call->reply, out.len + sizeof footer);
     resp_raw(call->reply, out.data, out.len);
     resp_raw(call->reply, footer, sizeof footer);

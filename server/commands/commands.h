@@ -341,6 +341,7 @@ command_fn cmd_expiretime;
 command_fn cmd_pexpiretime;
 command_fn cmd_keys;
 command_fn cmd_scan;
+command_fn cmd_vellum_range;
 command_fn cmd_randomkey;
 command_fn cmd_dump;
 command_fn cmd_restore;

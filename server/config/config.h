@@ -46,6 +46,7 @@ enum config_id {
     CONFIG_WORKERS,
     CONFIG_PARTITIONS,
     CONFIG_JOURNAL_SIZE,
+    CONFIG_ORDERED_KEYS,
     CONFIG_LOGLEVEL, /* number: enum config_loglevel */
     CONFIG_LOGFILE,  /* text; empty: standard output */
     CONFIG_DAEMONIZE,

@@ -240,6 +240,7 @@ const struct directive directive_table[] = {
     [CONFIG_WORKERS] = INT("workers", 1, 128, "1", KEPT),
     [CONFIG_PARTITIONS] = INT("partitions", 1, 128, "16", KEPT, .check = check_power_of_two),
     [CONFIG_JOURNAL_SIZE] = MEMORY("journal-size", 8 * MB, 8 * GB, "256mb", KEPT),
+    [CONFIG_ORDERED_KEYS] = BOOL("ordered-keys", "no", KEPT),
     [CONFIG_LOGLEVEL] = ENUM("loglevel", loglevel_names, "notice"),
     [CONFIG_LOGFILE] = TEXT("logfile", "", FIXED),
     [CONFIG_DAEMONIZE] = BOOL("daemonize", "no", FIXED),

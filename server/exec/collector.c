@@ -15,7 +15,8 @@
 static uint64_t held_bytes(const struct collector *collector)
 {
     return collector->out.capacity + collector->reordered.capacity + collector->rank_bytes +
-           collector->source_bytes + collector->order.capacity * sizeof *collector->order.places;
+           collector->source_bytes + collector->order.capacity * sizeof *collector->order.places +
+           (collector->range != NULL ? store_range_bytes(collector->range) : 0);
 }
 
 static size_t step_bytes(const struct collector *collector)
@@ -93,6 +94,8 @@ static void collector_free(void *progress)
     free(collector->spare);
     free(collector->order.places);
     source_index_free(collector->sources);
+    if (collector->range != NULL)
+        store_range_free(collector->range);
     if (collector->build.bulk_load != NULL)
         store_bulk_load_end(collector->build.bulk_load);
     free(collector);

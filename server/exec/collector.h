@@ -13,6 +13,7 @@
 #include "server/core/command.h"
 #include "server/base/rng.h"
 #include "server/exec/source_index.h"
+#include "storage/ordered.h"
 
 #define COLLECT_STEP_ENTRIES 1024
 #define COLLECT_STEP_BYTES (64 * 1024)
@@ -56,6 +57,7 @@ struct collector {
         uint64_t ms, seq;     /* ID where the list continues, if it has_more */
         bool has_more;
     } in_group;
+    struct store_range *range;    /* VELLUM.RANGE: the walk; owned */
     struct source_index *sources; /* of set algebra; owned; NULL: none */
     uint64_t source_bytes;        /* its memory */
     bool is_indexed;              /* it is complete, or there is no memory for it */

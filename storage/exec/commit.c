@@ -34,6 +34,8 @@
 #include "storage/tree/tree_owner.h"
 #include "storage/tree/tree_edit.h"
 #include "storage/tree/tree_drop.h"
+#include "storage/tree/key_tree.h"
+#include "storage/base/checks.h"
 #include "storage/value/free.h"
 
 static bool changes_databases(const struct store_txn *txn)
@@ -112,16 +114,24 @@ static enum store_result keep_roots(struct store_txn *txn, struct write *write,
     return STORE_OK;
 }
 
+static enum store_result find_old(struct store_txn *txn, const struct write *write,
+                                  uint32_t database, struct found *found)
+{
+    if (write->is_key_tree)
+        return key_tree_find(txn, (uint32_t)write->key.slot >> txn->store->slot_shift, database,
+                             found);
+    return database ? txn_find(txn, &write->key, database, found) : STORE_OK;
+}
+
 /* Finds the item that the write replaces, and reserves slot and frames for the new one. */
 static enum store_result prepare(struct store_txn *txn, struct write *write)
 {
     struct page_file *file = &engine_partition(txn->store, write->key.slot)->file;
     assert(request_holds(txn, file->id));
     struct found found = {0};
-    uint32_t old_database = databases_committed(txn, write->place);
-    enum store_result result = STORE_OK;
-    if (old_database)
-        result = txn_find(txn, &write->key, old_database, &found);
+    uint32_t old_database =
+        write->is_key_tree ? write->database : databases_committed(txn, write->place);
+    enum store_result result = find_old(txn, write, old_database, &found);
     if (result == STORE_DAMAGED) /* the damaged item stays where it is; the key gets a new item */
         found.item = NULL;
     else if (result != STORE_OK)
@@ -146,11 +156,11 @@ static enum store_result prepare(struct store_txn *txn, struct write *write)
     return write->kind == WRITE_PUT ? prepare_put(txn, file, write) : STORE_OK;
 }
 
-/* While one write waits for a page, the others request theirs. */
-static enum store_result prepare_all(struct store_txn *txn)
+/* From the write `first` on. While one write waits for a page, the others request theirs. */
+static enum store_result prepare_from(struct store_txn *txn, uint32_t first)
 {
     enum store_result result = STORE_OK;
-    for (uint32_t i = 0; i < txn->write_count; i++) {
+    for (uint32_t i = first; i < txn->write_count; i++) {
         enum store_result prepared = prepare(txn, &txn->writes[i]);
         if (prepared == STORE_WAIT)
             result = STORE_WAIT;
@@ -294,7 +304,7 @@ static char *add_item(const struct store_txn *txn, char *at, const struct write 
     if (write->large)
         item->flags |= FORMAT_LARGE;
     if (write->trees)
-        item->flags |= FORMAT_TREES;
+        item->flags |= write->is_key_tree ? FORMAT_TREES | FORMAT_KEY_TREE : FORMAT_TREES;
     if (write->long_key)
         item->flags |= FORMAT_LONG_KEY;
     if (write->expire_ms != STORE_NO_EXPIRY) {
@@ -343,6 +353,8 @@ static void uncount_old(struct partition *partition, const struct write *write,
                         const struct format_item *old)
 {
     int64_t expiry = format_expiry(old), wake = format_wake(old);
+    if (write->is_key_tree)
+        return;
     databases_uncount_key(partition, write->key.db, expiry);
     if (wake != STORE_NO_EXPIRY)
         ttl_remove(&partition->ttl, write->key.slot, write->tag, wake);
@@ -369,6 +381,8 @@ static void count_time(struct partition *partition, const struct write *write, i
 
 static void count_new(struct partition *partition, struct write *write)
 {
+    if (write->is_key_tree)
+        return;
     databases_count_key(partition, write->key.db, write->expire_ms);
     if (write->expire_ms != STORE_NO_EXPIRY)
         count_time(partition, write, write->expire_ms);
@@ -612,18 +626,49 @@ static bool over_dirty_limit(const struct store *store)
     return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit;
 }
 
+static enum store_result prepare_all(struct store_txn *txn)
+{
+    uint32_t own = txn->write_count;
+    enum store_result result = prepare_from(txn, 0);
+    if (result == STORE_OK && txn->store->is_ordered)
+        result = key_trees_change(txn);
+    if (result == STORE_OK && txn->write_count > own)
+        result = prepare_from(txn, own);
+    if (result == STORE_OK)
+        result = tree_prepare(txn);
+    if (result == STORE_OK && !reserve_entries(txn))
+        result = STORE_NO_MEMORY;
+    return result;
+}
+
+static void release(struct store_txn *txn)
+{
+    release_entries(txn);
+    release_frames(txn);
+    tree_release(txn);
+}
+
+static void undo_key_trees(struct store_txn *txn, const struct key_trees_mark *mark)
+{
+    for (uint32_t i = mark->write_count; i < txn->write_count; i++)
+        give_back_slot(txn, &txn->writes[i]);
+    key_trees_undo(txn, mark);
+}
+
 /* Frees what it has allocated if it has to wait. */
 static enum store_result attempt(struct store_txn *txn)
 {
     struct store_mark mark;
     store_mark(txn, &mark);
+    struct key_trees_mark trees_mark = key_trees_mark(txn);
     enum store_result result = prepare_all(txn);
     if (result == STORE_OK)
-        result = tree_prepare(txn);
-    if (result == STORE_OK && !reserve_entries(txn))
-        result = STORE_NO_MEMORY;
-    if (result == STORE_OK)
         result = journal_and_apply(txn);
+    if (result == STORE_OK && txn->store->is_ordered && storage_checks_enabled())
+        key_trees_check(txn);
+    release(txn);
+    if (result != STORE_OK && txn->store->is_ordered)
+        undo_key_trees(txn, &trees_mark);
     if (result == STORE_WAIT)
         txn_memory_return(txn, &mark);
     return result;
@@ -642,12 +687,7 @@ static enum store_result commit_changes(struct store_txn *txn)
     enum store_result result = tree_settle(txn);
     if (result == STORE_OK)
         result = extent_write_all(txn);
-    if (result == STORE_OK)
-        result = attempt(txn);
-    release_entries(txn);
-    release_frames(txn);
-    tree_release(txn);
-    return result;
+    return result == STORE_OK ? attempt(txn) : result;
 }
 
 /* Small, so that reads pay no call. */

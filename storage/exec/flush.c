@@ -11,6 +11,8 @@
 
 static bool nothing_left(const struct store *store)
 {
+    if (store->is_ordered && atomic_load(&store->damaged) > 0) /* trees of keys may be left */
+        return false;
     for (uint32_t i = 0; i < store->partition_count; i++)
         for (uint32_t db = 0; db <= STORE_HIDDEN_DB; db++)
             if (counter_read(&store->partitions[i].databases[db].keys) > 0)

@@ -279,7 +279,7 @@ static enum store_result find_key(struct store_txn *txn, struct store_request *r
         const struct format_item *item = (const void *)(arena_memory(&store->cache.arena, frame) +
                                                         index_item_slot(entry) * size);
         int db = databases_logical(store, item->database);
-        if (db < 0 || !is_meant(removal, item, entry))
+        if (db < 0 || item->flags & FORMAT_KEY_TREE || !is_meant(removal, item, entry))
             continue;
         result = take_key(txn, removal, item, (uint32_t)db);
     }

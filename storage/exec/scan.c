@@ -125,7 +125,7 @@ static enum store_result load_keys(struct store_txn *txn, uint32_t db, struct st
     for (uint32_t i = 0; i < step->count; i++) {
         const struct format_item *item = step->items[i];
         int64_t expiry = item ? format_expiry(item) : STORE_NO_EXPIRY;
-        if (!item || item->database != database ||
+        if (!item || item->database != database || item->flags & FORMAT_KEY_TREE ||
             (expiry != STORE_NO_EXPIRY && expiry < txn->request->now_ms)) {
             step->items[i] = NULL;
             continue;

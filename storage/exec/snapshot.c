@@ -110,7 +110,8 @@ static struct kept *copy_item(const struct format_item *item, int db)
 /* The item's logical database when the snapshot began, or -1: not in the snapshot. */
 static int place_of(const struct store_snapshot *snapshot, const struct format_item *item)
 {
-    if (item->database == FORMAT_DAMAGED || item->version > snapshot->seen)
+    if (item->database == FORMAT_DAMAGED || item->version > snapshot->seen ||
+        item->flags & FORMAT_KEY_TREE)
         return -1;
     int64_t expiry = format_expiry(item);
     if (expiry != STORE_NO_EXPIRY && expiry < snapshot->options.now_ms)

@@ -154,7 +154,10 @@ bool format_item_is_sound(const struct format_item *item)
     if (item->flags & FORMAT_NODE)
         return item->flags == FORMAT_NODE && item->database == FORMAT_HIDDEN &&
                node_is_sound((const struct format_node *)item);
-    if (item->flags >= 2 * FORMAT_HAS_WAKE || forms == (FORMAT_LARGE | FORMAT_TREES))
+    if (item->flags & FORMAT_KEY_TREE &&
+        (item->flags != (FORMAT_TREES | FORMAT_KEY_TREE) || item->key_len != sizeof(uint16_t)))
+        return false;
+    if (item->flags >= 2 * FORMAT_KEY_TREE || forms == (FORMAT_LARGE | FORMAT_TREES))
         return false;
     if (item->database == FORMAT_HIDDEN &&
         (item->key_len != sizeof(struct format_overflow_key) || item->flags & ~FORMAT_LARGE))
@@ -248,6 +251,9 @@ uint64_t format_key_hash(const struct format_secret *secret, const struct format
 
 uint32_t format_key_slot(const struct format_item *item)
 {
+    uint16_t slot;
+    if (item->flags & FORMAT_KEY_TREE)
+        return memcpy(&slot, format_key(item), sizeof slot), slot;
     return item->flags & FORMAT_LONG_KEY ? long_key(item).slot
                                          : store_hash_slot(format_key(item), item->key_len);
 }

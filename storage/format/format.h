@@ -41,6 +41,8 @@
  *        .    8 wake time, Unix ms                  (only with FORMAT_HAS_WAKE, from version 5 on)
  *        .    . key, or with FORMAT_LONG_KEY its replacement (see LONG KEY)
  *        .    . payload: the value, or with FORMAT_LARGE a large root, with FORMAT_TREES the trees
+ * A root of a tree of keys (KEY TREE) is of its database, has FORMAT_KEY_TREE, and in place of a
+ * key a hash slot of its partition (2).
  * Database id FORMAT_HIDDEN is internal to the engine: nodes of trees, and overflow values of
  * trees' entries. The key of an overflow value is a struct format_overflow_key. FORMAT_META is that
  * of STORE_META_DB: the store's user has items there that are in none of the databases.
@@ -59,6 +61,12 @@
  *       11    5 zero
  *       16  16n per tree: entries (8), page of the root (4), height (2; 0: empty, root 0),
  *               1 if there are overflow values (2)
+ *
+ * KEY TREE, in directories with FORMAT_ORDERED: for each partition and database, the keys in it in
+ * order: TREES of one tree, whose nodes are in the same partition. The root exists while the tree
+ * has entries. An entry's key is the name of a key of up to FORMAT_NAME_WHOLE bytes, and its value
+ * is empty. Of a longer name the entry has these first bytes, then format_hash() with its highest
+ * byte first (8), and as its value the hash slot (2).
  *
  * NODE of a tree: an item of a whole page with FORMAT_NODE and the version of its last change. It
  * is not in the index; its parent, or the trees, contain its page number. Changed in place.
@@ -158,6 +166,9 @@
 #define FORMAT_VERSION_OLDEST 2u /* still read: only entries, types, items of the server differ */
 #define FORMAT_STAMP (FORMAT_VERSION | SIZES_VERSION_MARK) /* as stored in files */
 #define FORMAT_STAMP_OLDEST (FORMAT_VERSION_OLDEST | SIZES_VERSION_MARK)
+/* Of the version in the superblock of a directory with KEY TREEs: servers that would not keep them
+ * know no such version. */
+#define FORMAT_ORDERED 0x10000u
 #define FORMAT_SUPERBLOCK_MAGIC 0x31304d554c4c4556ull /* "VELLUM01" */
 #define FORMAT_SEGMENT_MAGIC 0x544d474553554c56ull    /* "VLUSEGMT" */
 #define FORMAT_GROUP_MAGIC 0x50554f5247554c56ull      /* "VLUGROUP" */
@@ -186,8 +197,10 @@ enum format_flags {
     FORMAT_NODE = 4,
     FORMAT_TREES = 8,
     FORMAT_LONG_KEY = 16,
-    FORMAT_HAS_WAKE = 32
+    FORMAT_HAS_WAKE = 32,
+    FORMAT_KEY_TREE = 64
 };
+#define FORMAT_NAME_WHOLE ((uint32_t)STORE_TREE_KEY_MAX - 8u) /* see KEY TREE */
 #define FORMAT_DAMAGED UINT32_MAX /* database id of an item found damaged; in memory only */
 #define FORMAT_HIDDEN (UINT32_MAX - 1)
 #define FORMAT_META (UINT32_MAX - 2)

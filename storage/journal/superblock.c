@@ -27,7 +27,8 @@ int superblock_write(struct superblock *block)
     struct format_superblock *super = &block->latest;
     assert(super->magic == FORMAT_SUPERBLOCK_MAGIC);
     assert(super->tail_commit > 0 && super->tail_position < super->journal_bytes);
-    super->version = FORMAT_STAMP; /* from the first write on, an older server refuses it */
+    /* From the first write on, an older server refuses it. */
+    super->version = FORMAT_STAMP | (super->version & FORMAT_ORDERED);
     super->sequence++;
     super->checksum = checksum_of(super);
     memset(block->page, 0, PAGE_SIZE);
@@ -70,6 +71,7 @@ enum store_result superblock_create(struct superblock *block, const struct store
                                     char *message)
 {
     uint32_t partitions = options->partition_count;
+    bool ordered = options->ordered_keys == STORE_ORDERED_YES;
     uint64_t journal = (options->journal_bytes + SEGMENT_BYTES - 1) / SEGMENT_BYTES * SEGMENT_BYTES;
     if (partitions == 0 || partitions > FORMAT_PARTITION_MAX || partitions & (partitions - 1)) {
         snprintf(message, STORE_MESSAGE_MAX, "partitions must be a power of two up to %u",
@@ -93,7 +95,7 @@ enum store_result superblock_create(struct superblock *block, const struct store
         return result;
     struct format_superblock *super = &block->latest;
     *super = (struct format_superblock){.magic = FORMAT_SUPERBLOCK_MAGIC,
-                                        .version = FORMAT_STAMP,
+                                        .version = FORMAT_STAMP | (ordered ? FORMAT_ORDERED : 0),
                                         .partition_count = partitions,
                                         .journal_bytes = journal,
                                         .tail_commit = 1,
@@ -121,6 +123,7 @@ enum store_result superblock_create(struct superblock *block, const struct store
 
 static bool is_known(uint32_t version)
 {
+    version &= ~FORMAT_ORDERED;
     return version >= FORMAT_STAMP_OLDEST && version <= FORMAT_STAMP;
 }
 

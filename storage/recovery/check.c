@@ -180,6 +180,14 @@ static bool see_overflow(struct check *check, const struct format_item *item)
     return true;
 }
 
+static struct seen_names *names_of(const struct check *check, uint32_t partition,
+                                   const struct format_item *item)
+{
+    int db = databases_logical(check->store, item->database);
+    return check->names && db >= 0 ? &check->names[partition * STORE_DB_COUNT + (uint32_t)db]
+                                   : NULL;
+}
+
 static bool see_owner(struct check *check, uint32_t partition, uint32_t page, uint32_t slot,
                       const struct format_item *item)
 {
@@ -194,6 +202,10 @@ static bool see_owner(struct check *check, uint32_t partition, uint32_t page, ui
                                  .partition = partition,
                                  .page = page,
                                  .slot = slot};
+    if (item->flags & FORMAT_KEY_TREE) {
+        owner->names = names_of(check, partition, item);
+        check->key_trees++;
+    }
     if (roots.count > STORE_TREES || roots.home >= check->store->partition_count ||
         item->payload_len != sizeof roots + roots.count * sizeof(struct format_tree)) {
         env_log(&check->store->env, STORE_LOG_WARNING,
@@ -212,10 +224,13 @@ static bool see_key(struct check *check, uint32_t partition, const struct format
     char name[CHECK_NAME_MOST + 1];
     uint64_t *hash = found_add(&check->keys, sizeof *hash);
     uint32_t slot = format_key_slot(item);
+    struct seen_names *names = names_of(check, partition, item);
     if (!hash)
         return false;
-    *hash = format_key_hash(&check->store->superblock.secret, item) ^
-            (item->database + 1) * 0x9e3779b97f4a7c15ull;
+    uint64_t key_hash = format_key_hash(&check->store->superblock.secret, item);
+    if (names)
+        check_add_hash(key_hash, &names->keys, &names->key_sum);
+    *hash = key_hash ^ (item->database + 1) * 0x9e3779b97f4a7c15ull;
     check->found->items++;
     if (slot >> check->store->slot_shift != partition)
         env_log(&check->store->env, STORE_LOG_WARNING,
@@ -238,7 +253,9 @@ static bool see_item(struct check *check, uint32_t partition, uint32_t page, uin
         check_large(check, item);
     if (item->flags & FORMAT_TREES && !see_owner(check, partition, page, slot, item))
         return false;
-    return hidden ? see_overflow(check, item) : see_key(check, partition, item);
+    if (hidden)
+        return see_overflow(check, item);
+    return item->flags & FORMAT_KEY_TREE || see_key(check, partition, item);
 }
 
 /* ---- slabs ---- */
@@ -452,10 +469,13 @@ static void check_store(struct check *check)
     char *bytes = disk_alloc(SEGMENT_BYTES);
     check->extent = disk_alloc(FORMAT_EXTENT_BYTES);
     check->result = bytes && check->extent ? STORE_OK : STORE_NO_MEMORY;
+    uint32_t trees = check->store->partition_count * STORE_DB_COUNT;
+    if (check->store->is_ordered && !(check->names = calloc(trees, sizeof *check->names)))
+        check->result = STORE_NO_MEMORY;
     check->found->commits = check->store->recovered_commits;
     for (uint32_t i = 0; i < check->store->partition_count && check->result == STORE_OK; i++)
         check_partition(check, &check->store->partitions[i], bytes);
-    check->found->collections = check->owners.count;
+    check->found->collections = check->owners.count - check->key_trees;
     check->found->nodes = check->nodes.count;
     check->found->overflow = check->overflow.count;
     if (check->result == STORE_OK)
@@ -468,6 +488,7 @@ static void check_store(struct check *check)
     free(check->nodes.at);
     free(check->overflow.at);
     free(check->keys.at);
+    free(check->names);
 }
 
 enum store_result check_disk(struct disk *disk,
@@ -479,6 +500,7 @@ enum store_result check_disk(struct disk *disk,
     struct store_options options = {.worker_count = 1,
                                     .sync = STORE_SYNC_NO,
                                     .scans = true,
+                                    .ordered_keys = STORE_ORDERED_AS_FOUND,
                                     .log = count_warning,
                                     .log_arg = &check};
     *found = (struct store_check){0};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage/tree/key_tree.h"
 #include "storage/tree/tree.h"
 
 /* A walk over one tree. */
@@ -106,6 +107,20 @@ static void reach_overflow(struct walk *walk, uint32_t page, const char *value)
         seen->is_reached = true;
 }
 
+static void see_name(struct walk *walk, uint32_t page, const struct node_entry *entry)
+{
+    const struct store *store = walk->check->store;
+    struct seen_names *names = walk->owner->names;
+    uint32_t slot;
+    if (entry->overflow ||
+        !key_tree_slot(entry->key, entry->key_len, entry->value, entry->value_len, &slot) ||
+        slot >> store->slot_shift != walk->owner->partition)
+        say(walk, page, "an entry names no key of its partition");
+    else
+        check_add_hash(key_tree_hash(store, entry->key, entry->key_len), &names->names,
+                       &names->name_sum);
+}
+
 static void walk_leaf(struct walk *walk, uint32_t page, const struct format_node *leaf)
 {
     for (uint32_t i = 0; i < leaf->count; i++) {
@@ -116,7 +131,9 @@ static void walk_leaf(struct walk *walk, uint32_t page, const struct format_node
             say(walk, page, "entries are not in order");
         walk->last_len = entry.key_len < NODE_ENTRY_MAX ? entry.key_len : NODE_ENTRY_MAX;
         memcpy(walk->last, entry.key, walk->last_len);
-        if (entry.overflow)
+        if (walk->owner->names)
+            see_name(walk, page, &entry);
+        else if (entry.overflow)
             reach_overflow(walk, page, entry.value);
     }
 }
@@ -174,6 +191,21 @@ static void find_left_over(struct check *check)
                     (unsigned long long)overflow[i].element);
 }
 
+/* ---- trees of keys ---- */
+
+static void compare_names(const struct check *check)
+{
+    for (uint32_t i = 0; i < check->store->partition_count * STORE_DB_COUNT; i++) {
+        const struct seen_names *seen = &check->names[i];
+        if (seen->keys != seen->names || seen->key_sum != seen->name_sum)
+            env_log(
+                &check->store->env, STORE_LOG_WARNING,
+                "The tree of keys of database %u in partition %u is wrong: %llu names, %llu keys",
+                i % STORE_DB_COUNT, i / STORE_DB_COUNT, (unsigned long long)seen->names,
+                (unsigned long long)seen->keys);
+    }
+}
+
 void check_trees(struct check *check)
 {
     sort(&check->owners, sizeof(struct seen_owner), owner_order);
@@ -188,4 +220,6 @@ void check_trees(struct check *check)
             walk_tree(check, &owners[i], &owners[i].trees[j]);
     }
     find_left_over(check);
+    if (check->names)
+        compare_names(check);
 }

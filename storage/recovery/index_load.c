@@ -155,8 +155,8 @@ static bool load_segments(struct loading *loading, struct page_file *file,
 }
 
 /* Whether the counts agree with each other and with the tables. Before a sweep the tables also have
- * what the counts no longer include. */
-static bool counts_are_sound(const struct format_index_page_file *head)
+ * what the counts no longer include. Each database that has keys has a tree of keys, if any has. */
+static bool counts_are_sound(const struct format_index_page_file *head, bool is_ordered)
 {
     uint64_t keys = 0, expires = 0;
     for (uint32_t db = 0; db <= STORE_DB_COUNT; db++) {
@@ -164,7 +164,7 @@ static bool counts_are_sound(const struct format_index_page_file *head)
         if (count->keys > head->entries || count->expires > count->keys ||
             count->expiries / DATABASES_EXPIRY_UNITS_MOST > count->expires)
             return false;
-        keys += count->keys;
+        keys += count->keys + (is_ordered && db < STORE_DB_COUNT && count->keys > 0);
         expires += count->expires;
     }
     if (expires > head->expiries || head->expiries - expires > head->entries)
@@ -184,7 +184,8 @@ static bool load_partition(struct loading *loading, struct partition *partition)
 {
     struct format_index_page_file head;
     if (!index_stream_get(&loading->stream, &head, sizeof head) ||
-        !load_segments(loading, &partition->file, &head) || !counts_are_sound(&head) ||
+        !load_segments(loading, &partition->file, &head) ||
+        !counts_are_sound(&head, loading->store->is_ordered) ||
         !base_is_sound(loading, head.expiry_base_ms))
         return false;
     partition->ttl.base_ms = head.expiry_base_ms;

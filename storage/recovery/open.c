@@ -152,6 +152,22 @@ static enum store_result sync_names(struct store *store, char *message)
     return error ? STORE_IO : STORE_OK;
 }
 
+/* A directory keeps the order of its keys from its creation on, or never. */
+static enum store_result judge_order(struct store *store, enum store_ordered wanted, char *message)
+{
+    store->is_ordered = (store->superblock.latest.version & FORMAT_ORDERED) != 0;
+    if (wanted == STORE_ORDERED_AS_FOUND || store->is_ordered == (wanted == STORE_ORDERED_YES))
+        return STORE_OK;
+    snprintf(
+        message, STORE_MESSAGE_MAX,
+        store->is_ordered
+            ? "The data directory was created with ordered keys: start with `ordered-keys yes`"
+            : "The data directory was created without ordered keys, and they cannot be added: "
+              "start with `ordered-keys no`, or copy the keys to a new directory with DUMP and "
+              "RESTORE");
+    return STORE_INVALID;
+}
+
 static enum store_result open_superblock(struct store *store, const struct store_options *options,
                                          char *message)
 {
@@ -163,6 +179,7 @@ static enum store_result open_superblock(struct store *store, const struct store
         env_log(&store->env, STORE_LOG_NOTICE,
                 "Creating a new data directory: %u partitions, journal %llu MB",
                 options->partition_count, (unsigned long long)options->journal_bytes >> 20);
+        store->is_ordered = options->ordered_keys == STORE_ORDERED_YES;
         return superblock_create(&store->superblock, options, message);
     }
     if (error == EBUSY) {
@@ -173,6 +190,8 @@ static enum store_result open_superblock(struct store *store, const struct store
     }
     if (error && error != ENOENT)
         snprintf(message, STORE_MESSAGE_MAX, "Cannot open the superblock: %s", strerror(error));
+    if (result == STORE_OK)
+        result = judge_order(store, options->ordered_keys, message);
     return result == STORE_OK ? sync_names(store, message) : result;
 }
 

@@ -214,6 +214,8 @@ static enum store_result enter_item(struct scan *scan, struct partition *partiti
         (wakes && !ttl_add(&partition->ttl, hash_slot, tag, wake)) || !keep_roots(scan, item))
         return STORE_NO_MEMORY;
     page_file_keep_slot(&partition->file, page, slot);
+    if (item->flags & FORMAT_KEY_TREE)
+        return STORE_OK;
     databases_count_key(partition, (uint32_t)db, expiry);
     scan->items += !hidden;
     return STORE_OK;

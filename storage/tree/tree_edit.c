@@ -364,6 +364,22 @@ void tree_discard(struct store_txn *txn)
     tree_forget(txn);
 }
 
+void tree_take_back(struct store_txn *txn, const struct tree_edit *edits)
+{
+    struct tree_txn *trees = &txn->trees;
+    while (trees->edits != edits) {
+        struct tree_edit *edit = trees->edits;
+        struct tree_edit **at = bucket_of(trees, edit->collection->roots->home, edit->page);
+        assert(!edit->frame && trees->edit_count > 0);
+        while (*at != edit)
+            at = &(*at)->next_in_bucket;
+        *at = edit->next_in_bucket;
+        give_back(txn, edit);
+        trees->edits = edit->next;
+        trees->edit_count--;
+    }
+}
+
 void tree_forget(struct store_txn *txn)
 {
     txn->trees.collections = NULL;

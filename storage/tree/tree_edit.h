@@ -28,6 +28,8 @@ STORE_MUST_CHECK enum store_result tree_new_node(struct store_tree *tree, uint32
 /* The node was changed or created by this transaction before. */
 void tree_free_node(struct store_tree *tree, uint32_t page);
 
+/* Takes back the edits made after `edits`, which was the newest one; they hold no frames. */
+void tree_take_back(struct store_txn *txn, const struct tree_edit *edits);
 void tree_settle_edits(struct store_txn *txn);
 STORE_MUST_CHECK enum store_result tree_prepare(struct store_txn *txn);
 uint64_t tree_record_length(const struct store_txn *txn, uint32_t *op_count);

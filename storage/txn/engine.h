@@ -126,8 +126,10 @@ struct write {
     struct large_write *large;
     struct collection *trees; /* set: `bytes` are its roots */
     struct long_key
-        *long_key; /* found when its extents are written; NULL: the key is stored in the item */
-    uint32_t use;  /* access data to store with the item; 0: accessed now (access_clock.h) */
+        *long_key;    /* found when its extents are written; NULL: the key is stored in the item */
+    bool is_key_tree; /* the root of a tree of keys (key_tree.h): `key` has no name, only its place
+                       */
+    uint32_t use;     /* access data to store with the item; 0: accessed now (access_clock.h) */
 
     /* found by prepare, from scratch at each attempt */
     uint32_t database;
@@ -391,6 +393,7 @@ struct store {
     struct disk_queue *maintenance_queue;
     struct superblock superblock;
     struct format_superblock stopped; /* as found at the start */
+    bool is_ordered;                  /* it keeps trees of keys (key_tree.h) */
     bool was_clean;                   /* clean shutdown: an index checkpoint may belong to it */
     uint32_t scan_threads;
     bool scans;              /* scan at the start even if there is an index checkpoint */

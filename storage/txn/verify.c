@@ -49,7 +49,7 @@ static bool is_of_store(const struct page_file *file, const struct format_item *
         memcpy(&key, format_key(item), sizeof key);
         return key.slot >> store->slot_shift == file->id;
     }
-    return !(item->flags & FORMAT_LONG_KEY) ||
+    return !(item->flags & (FORMAT_LONG_KEY | FORMAT_KEY_TREE)) ||
            format_key_slot(item) >> store->slot_shift == file->id;
 }
 

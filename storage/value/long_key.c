@@ -44,6 +44,8 @@ bool long_key_matches(const struct store *store, const struct format_item *item,
                       const struct store_key *key)
 {
     struct format_long_key head;
+    if (item->flags & FORMAT_KEY_TREE)
+        return false;
     assert(item->flags & FORMAT_LONG_KEY);
     memcpy(&head, format_key(item), sizeof head);
     return long_key_length(item) == key->len && head.hashes[0] == key->hash &&

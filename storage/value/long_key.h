@@ -25,14 +25,15 @@ static inline uint32_t long_key_in_item(const struct store_key *key)
     return key->len > FORMAT_KEY_INLINE ? long_key_room(key->len) : key->len;
 }
 
-/* Whether this is the key of the item, which has a long key and is of the key's database. */
+/* Whether this is the key of the item, which is of the key's database, and has a long key, or is
+ * the root of a tree of keys, which has none. */
 bool long_key_matches(const struct store *store, const struct format_item *item,
                       const struct store_key *key);
 
 static inline bool long_key_is_of(const struct store *store, const struct format_item *item,
                                   const struct store_key *key)
 {
-    if (__builtin_expect(item->flags & FORMAT_LONG_KEY, 0))
+    if (__builtin_expect(item->flags & (FORMAT_LONG_KEY | FORMAT_KEY_TREE), 0))
         return long_key_matches(store, item, key);
     return item->key_len == key->len && memcmp(format_key(item), key->data, key->len) == 0;
 }

@@ -114,6 +114,17 @@ struct write *write_set_add(struct store_txn *txn, const struct store_key *key,
     return write_set_outlives_pages(txn, &write->key.data, key->len) ? write : NULL;
 }
 
+/* The table gets cells, which base_cell() of commit.c counts on. */
+struct write *write_set_append(struct store_txn *txn)
+{
+    bool grows = txn->write_count == txn->write_capacity;
+    if (grows && !grow_writes(txn, WRITE_DELETE))
+        return NULL;
+    if (grows && txn->write_table_size && !build_table(txn))
+        return NULL;
+    return &txn->writes[txn->write_count++];
+}
+
 bool write_set_fits(const struct store_key *key, uint64_t len, int64_t expire_ms)
 {
     uint64_t head = format_head_with(expire_ms != STORE_NO_EXPIRY, false);

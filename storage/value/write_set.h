@@ -10,6 +10,8 @@ struct write *txn_find_write(struct store_txn *txn, const struct store_key *key)
 /* The key's write, emptied if it existed; NULL: out of memory. */
 struct write *write_set_add(struct store_txn *txn, const struct store_key *key,
                             enum write_kind kind);
+/* At the commit: one more write, of no key, to be filled by the caller. NULL: out of memory. */
+struct write *write_set_append(struct store_txn *txn);
 /* Buffers a small value. */
 STORE_MUST_CHECK enum store_result write_set_put(struct store_txn *txn, const struct store_key *key,
                                                  uint8_t type, const char *bytes, size_t len,

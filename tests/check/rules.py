@@ -46,7 +46,7 @@ LAYERS = {
     "server": (
         SOCKETS.pattern + r"|event2/\w+\.h|liblzf/lzf\.h|lua\.h|lualib\.h|lauxlib\.h"
         r"|ucontext\.h|sanitizer/\w+\.h",
-        ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h",
+        ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h", "storage/ordered.h",
          "storage/base/array.h", "storage/base/checks.h", "storage/base/keyed_hash.h",
          "storage/base/queue.h"),
     ),
@@ -61,7 +61,7 @@ LAYERS = {
     ),
     "benchmarks": (
         SOCKETS.pattern + r"|hiredis/[\w/]+\.h|infiniband/\w+\.h|rdma/\w+\.h|libaio\.h",
-        ("protocol/resp.h", "storage/store.h", "clients/vellum.h"),
+        ("protocol/resp.h", "storage/store.h", "storage/ordered.h", "clients/vellum.h"),
     ),
 }
 

@@ -36,7 +36,7 @@ FIELDS = {
 TXN_FLAGS = ("blocking_io", "starved", "throttled", "refuses")
 CONN_FLAGS = ("is_streaming", "is_undurable", "send_blocked", "input_ended", "kill")
 CHUNK_FRAMES = 1 << 14  # ARENA_CHUNK_FRAMES
-HAS_EXPIRY, LONG_KEY, HAS_WAKE = 1, 16, 32  # of enum format_flags
+HAS_EXPIRY, LONG_KEY, HAS_WAKE, KEY_TREE = 1, 16, 32, 64  # of enum format_flags
 
 
 def text_of(pointer):
@@ -62,6 +62,8 @@ def key_of(item):
     start = int(item.address) + item.type.sizeof + 8 * sum(1 for flag in (HAS_EXPIRY, HAS_WAKE) if int(item["flags"]) & flag)
     if int(item["flags"]) & LONG_KEY:
         return "(stands elsewhere)"
+    if int(item["flags"]) & KEY_TREE:
+        return "(root of a tree of keys)"
     raw = bytes(gdb.selected_inferior().read_memory(start, min(length, 64)))
     return repr(raw)[1:] + ("..." if length > 64 else "")
 

@@ -1,7 +1,8 @@
 /*
  * What the parts of the model share: model_store.c (store, workers, requests, streams),
  * model_upload.c, model_txn.c (what run functions call), model_tree.c (what they call about large
- * collections), model_change.c (observers), model_table.c (values and hash tables).
+ * collections), model_change.c (observers), model_range.c (walks over keys in order), model_table.c
+ * (values and hash tables).
  */
 #ifndef VELLUM_MODEL_PRIVATE_H
 #define VELLUM_MODEL_PRIVATE_H

@@ -17,6 +17,7 @@ TINY_RANDOM = "tiny/test_random"
 TINY_BELIEVED = "tiny/test_believed"
 BULK_LOAD, CLOCK, EVICT = "test_bulk_load", "test_clock", "test_evict"
 BORROWED = "test_borrowed"
+ORDERED = "test_ordered_keys"
 
 
 @dataclasses.dataclass

@@ -122,7 +122,7 @@ fault("index-block-unchecked", "storage/maintenance/index_stream.c",
       by=[INDEX_FILE])
 fault("version-kept", "storage/journal/superblock.c",
       "a directory keeps its old format's version although new entries are written into it",
-      ("super->version = FORMAT_STAMP;", ""),
+      ("super->version = FORMAT_STAMP | (super->version & FORMAT_ORDERED);", ""),
       by=["test_golden.py::test_an_earlier_server_refuses_what_this_one_has_started_on"])
 fault("index-by-one-superblock", "storage/recovery/recover.c",
       "the superblock of the stop is believed though the newer one is lost",
@@ -334,8 +334,8 @@ fault("unreadable-node-given-up", "storage/recovery/recover.c",
       by=[ROT])
 fault("used-slots-taken-for-free", "storage/recovery/recover.c",
       "what recovery found in a slot does not keep the slot from being used again",
-      ("page_file_keep_slot(&partition->file, page, slot); databases_count_key",
-       "databases_count_key"),
+      ("page_file_keep_slot(&partition->file, page, slot); if (item->flags & FORMAT_KEY_TREE)",
+       "if (item->flags & FORMAT_KEY_TREE)"),
       by=[CUTS, POWERCUT])
 fault("used-runs-taken-for-free", "storage/recovery/recover.c",
       "runs of large values are used again after a start",

@@ -117,6 +117,18 @@ def test_mixes_are_mixed_as_they_say(server):
         server.client().flushall()
 
 
+def test_scans_of_ycsb_e(make_server):
+    server = make_server(ordered_keys="yes")
+    [row] = rows(server, "-t", "ycsb-e", "-n", "2000", "-r", "500", "-d", "20", "-P", "4", "-c", "5",
+                 "--threads", "2")
+    scans, sets = calls(server, "vellum.range", "set")
+    sets -= 500  # the records
+    assert row["operations"] == 2000 and row["server_calls"] == scans + sets
+    assert abs(sets / 2000 - 0.05) < 0.02
+    assert row["absent"] == 0 and row["odd"] == 0
+    assert server.client().dbsize() == 500 + sets
+
+
 def test_zipfian_keys_are_not_uniform(server):
     """The most popular of 500 records gets more than a tenth of the updates; uniform, 1 in 500."""
     client = server.client()
@@ -347,7 +359,8 @@ def test_as_many_tests_as_there_is_room_for(server):
 
 
 def test_what_it_cannot_do_it_says(server):
-    for words, said in ((["-t", "ycsb-e"], "no test is called 'ycsb-e'"),
+    for words, said in ((["-t", "ycsb-g"], "no test is called 'ycsb-g'"),
+                        (["-t", "ycsb-e", "-n", "10"], "keeps no order of its keys"),
                         (["-n", "0"], "'0' is not a number from 1"),
                         (["--transport", "carrier-pigeon"], "no transport is called"),
                         (["--transport", "unix"], "-s tells the socket's path"),

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/storage/ordered_walk.h"
+
 /* Up to 59 letters behind the number, or what makes a long key of it. */
 static uint32_t letters_of(uint32_t id)
 {
@@ -332,5 +334,7 @@ void oracle_compare(struct oracle *oracle, struct rig *rig)
         compare_keys(oracle, rig, db);
         compare_scan(oracle, rig, db);
         compare_stats(oracle, db, store_db_stats(rig->store, db));
+        if (store_is_ordered(rig->store))
+            ordered_compare(rig, db);
     }
 }

@@ -208,6 +208,7 @@ static void any_operation_may_fail(void **state)
             struct workload load;
             struct rig rig;
             rig_defaults(&rig);
+            rig.options.ordered_keys = n % 2 ? STORE_ORDERED_YES : STORE_ORDERED_NO;
             rig_open_on(&rig, medium);
             workload_init(&load, &rig, seed + n);
             load.tolerant = true;

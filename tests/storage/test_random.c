@@ -92,6 +92,27 @@ static void flushes_and_swaps_take_their_turn(void **state)
     scratch_remove(directory);
 }
 
+/* Both again, in a directory that keeps the order of its keys. */
+static void the_order_of_keys_is_kept(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct workload load;
+    char directory[256];
+    uint64_t seed = rng_seed("ordered keys");
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        scratch_make(directory);
+        rig_defaults(&rig);
+        rig.options.directory = directory;
+        rig.options.ordered_keys = STORE_ORDERED_YES;
+        workload_init(&load, &rig, seed + pass);
+        load.alone_permille = pass ? 150 : 0;
+        random_load(&rig, &load, limit_of("VELLUM_SESSIONS", 4), limit_of("VELLUM_CALLS", 1500));
+        workload_free(&load);
+        scratch_remove(directory);
+    }
+}
+
 /* ---- what random keys seldom meet ---- */
 
 #define CROWD 100000u
@@ -273,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_store_holds_what_was_written),
         cmocka_unit_test(values_of_megabytes_too),
         cmocka_unit_test(flushes_and_swaps_take_their_turn),
+        cmocka_unit_test(the_order_of_keys_is_kept),
         cmocka_unit_test(keys_of_one_tag_are_told_apart),
         cmocka_unit_test(twins_are_of_one_store_alone),
         cmocka_unit_test(what_is_seen_names_its_commit),

@@ -19,6 +19,7 @@
 #include <malloc.h>
 
 #include "tests/storage/fault_disk.h"
+#include "tests/storage/ordered_walk.h"
 #include "tests/storage/sender.h"
 #include "tests/storage/tree_model.h"
 
@@ -436,6 +437,8 @@ static void compare(struct script *script, struct rig *rig, uint64_t least)
     compare_keys(script, rig, image);
     compare_fillers(script, rig, image);
     tree_model_compare(image->trees, rig);
+    for (uint32_t db = 0; db < DBS && store_is_ordered(rig->store); db++)
+        ordered_compare(rig, db);
     store_stats(rig->store, &stats);
     must(stats.damaged_items == 0, "%s: damage: %s", script->letters, rig->last_warning);
 }
@@ -492,6 +495,7 @@ static void try_state(struct script *script, const struct moment *moment, enum f
     rig_defaults(&rig);
     rig.options.worker_count = 1 + rng_below(&script->rng, 2);
     rig.options.sync = STORE_SYNC_ALWAYS;
+    rig.options.ordered_keys = script->rig.options.ordered_keys;
     if (inner)
         medium_record(medium, record, inner);
     open_again(script, &rig, medium);
@@ -507,6 +511,7 @@ static void try_state(struct script *script, const struct moment *moment, enum f
 static void try_recovery(struct script *script, const struct moment *moment, enum fate fate)
 {
     struct script inner = {.acknowledged = moment->acknowledged};
+    inner.rig.options.ordered_keys = script->rig.options.ordered_keys;
     try_state(script, moment, fate, &inner);
     for (uint32_t i = 0; i < inner.moment_count; i++)
         try_state(script, &inner.moments[i], (enum fate)rng_below(&script->rng, FATES), NULL);
@@ -532,7 +537,8 @@ static uint32_t choose_name(struct rng *rng)
     return kind == 0 ? LONG_NAME : kind < 3 ? 2049 + rng_below(rng, 3000) : 20;
 }
 
-static void begin_script(struct script *script, const char *letters, uint64_t seed)
+static void begin_script(struct script *script, const char *letters, uint64_t seed,
+                         enum store_ordered ordered)
 {
     *script = (struct script){.rng = {seed}, .image_count = 1};
     for (uint32_t id = 0; id < KEYS; id++)
@@ -544,6 +550,7 @@ static void begin_script(struct script *script, const char *letters, uint64_t se
     snprintf(script->letters, sizeof script->letters, "%s", letters);
     rig_defaults(&script->rig);
     script->rig.options.partition_count = 2;
+    script->rig.options.ordered_keys = ordered;
     script->rig.options.sync = rng_chance(&script->rng, 70)
                                    ? STORE_SYNC_ALWAYS
                                    : (enum store_sync)rng_below(&script->rng, 3);
@@ -577,11 +584,12 @@ static void finish_last(struct script *script, struct medium *medium)
 
 /* The power goes in any of its operations and in the orderly end, or in the last operation alone:
  * in those before it goes in the shorter scripts, and the end is that of a restart. */
-static uint32_t run_script(const char *letters, bool last_alone, uint64_t seed, time_t until)
+static uint32_t run_script(const char *letters, bool last_alone, uint64_t seed, time_t until,
+                           enum store_ordered ordered)
 {
     struct script script;
     struct medium *medium = medium_new(seed);
-    begin_script(&script, letters, seed);
+    begin_script(&script, letters, seed, ordered);
     open_again(&script, &script.rig, medium);
     for (const char *letter = letters; *letter; letter++) {
         if (!last_alone || !letter[1])
@@ -639,11 +647,12 @@ static time_t end_of(uint32_t otherwise, uint32_t share)
     return time(NULL) + 1 + given / share;
 }
 
-static uint32_t run_one(const char *letters, bool last_alone, uint64_t seed, time_t until)
+static uint32_t run_one(const char *letters, bool last_alone, uint64_t seed, time_t until,
+                        enum store_ordered ordered)
 {
     if (getenv("VELLUM_TEST_LOG"))
         fprintf(stderr, "# %s, VELLUM_SEED=%llu\n", letters, (unsigned long long)seed);
-    return run_script(letters, last_alone, seed, until);
+    return run_script(letters, last_alone, seed, until, ordered);
 }
 
 /* Each script of so many of these letters. */
@@ -653,7 +662,7 @@ static uint64_t run_all(const char *of, uint32_t length, struct rng *rng)
     uint64_t states = 0;
     uint32_t scripts = 0;
     for (; script_in_turn(of, scripts, length, letters); scripts++) {
-        states += run_one(letters, true, rng_next(rng), INT64_MAX);
+        states += run_one(letters, true, rng_next(rng), INT64_MAX, STORE_ORDERED_NO);
         if (scripts % 1000 == 999)
             fprintf(stderr, "# up to %s: %llu states\n", letters, (unsigned long long)states);
     }
@@ -679,7 +688,7 @@ static void run_some(struct rng *rng, time_t until)
     for (; time(NULL) < until; scripts++) {
         char letters[LONGEST + 1];
         choose_script(rng, scripts, first, letters);
-        states += run_one(letters, false, rng_next(rng), until);
+        states += run_one(letters, false, rng_next(rng), until, STORE_ORDERED_NO);
     }
     fprintf(stderr, "# %u scripts, %llu states\n", scripts, (unsigned long long)states);
 }
@@ -691,7 +700,7 @@ static void every_point_of_short_scripts(void **state)
     const char *alone = getenv("VELLUM_SCRIPT"), *length = getenv("VELLUM_LETTERS");
     struct rng rng = {seed};
     if (alone)
-        run_one(alone, false, seed, INT64_MAX);
+        run_one(alone, false, seed, INT64_MAX, STORE_ORDERED_NO);
     else if (length)
         run_up_to((uint32_t)atoi(length), &rng);
     else
@@ -707,7 +716,24 @@ static void every_point_of_changed_collections(void **state)
     time_t until = end_of(15, 3);
     uint64_t states = 0;
     for (uint32_t i = 0; time(NULL) < until; i++)
-        states += run_one(scripts[i % 8], false, rng_next(&rng), until);
+        states += run_one(scripts[i % 8], false, rng_next(&rng), until, STORE_ORDERED_NO);
+    fprintf(stderr, "# %llu states\n", (unsigned long long)states);
+}
+
+/* Where keys come and go, or their databases. */
+static void every_point_of_ordered_keys(void **state)
+{
+    (void)state;
+    static const char *scripts[] = {"sd",  "mfs", "sks", "mwf", "sn",  "xs",  "mkd", "srd",
+                                    "sfk", "mkf", "nkn", "wsf", "tfs", "dmd", "frs", "mxk"};
+    const char *alone = getenv("VELLUM_SCRIPT");
+    uint64_t seed = rng_seed("ordered keys"), states = 0;
+    struct rng rng = {seed};
+    time_t until = end_of(15, 3);
+    if (alone)
+        run_one(alone, false, seed, INT64_MAX, STORE_ORDERED_YES);
+    for (uint32_t i = rng_below(&rng, 16); time(NULL) < until && !alone; i++)
+        states += run_one(scripts[i % 16], false, rng_next(&rng), until, STORE_ORDERED_YES);
     fprintf(stderr, "# %llu states\n", (unsigned long long)states);
 }
 
@@ -718,6 +744,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_point_of_short_scripts),
         cmocka_unit_test(every_point_of_changed_collections),
+        cmocka_unit_test(every_point_of_ordered_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

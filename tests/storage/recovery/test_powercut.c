@@ -1,7 +1,7 @@
 /* README's table, policy and event, and what could fail for each cell:
  *
- * - always, power: here, what_was_durable_survives; all of test_cuts.c, test_cuts_space.c and
- *   test_cuts_stream.c.
+ * - always, power: here, what_was_durable_survives, so_does_the_order_of_keys; all of test_cuts.c,
+ * test_cuts_space.c and test_cuts_stream.c.
  * - always, kill: tests/server/test_lifecycle.py, test_kill_9_loses_nothing_acknowledged,
  *   _tears_no_value and _brings_nothing_back.
  * - everysec, power: here, a_second_is_the_most_that_is_lost; test_clock.c,
@@ -38,10 +38,11 @@ struct cutter {
     uint64_t cuts;
 };
 
-static void begin(struct cutter *cutter, uint64_t seed)
+static void begin(struct cutter *cutter, uint64_t seed, enum store_ordered ordered)
 {
     cutter->medium = medium_new(seed ^ 0x5eed);
     rig_defaults(&cutter->rig);
+    cutter->rig.options.ordered_keys = ordered;
     workload_init(&cutter->load, &cutter->rig, seed);
     cutter->load.medium = cutter->medium;
     cutter->acknowledged = cutter->cuts = 0;
@@ -126,17 +127,29 @@ static void one_life(struct cutter *cutter)
     close_store(cutter);
 }
 
-static void what_was_durable_survives(void **state)
+static void many_lives(const char *name, enum store_ordered ordered)
 {
-    (void)state;
     struct cutter cutter;
-    begin(&cutter, rng_seed("power cuts"));
+    begin(&cutter, rng_seed(name), ordered);
     time_t until = time(NULL) + limit_of("VELLUM_SECONDS", 10);
     while (time(NULL) < until)
         one_life(&cutter);
     fprintf(stderr, "# %llu cuts, %llu calls\n", (unsigned long long)cutter.cuts,
             (unsigned long long)cutter.load.calls);
     end(&cutter);
+}
+
+static void what_was_durable_survives(void **state)
+{
+    (void)state;
+    many_lives("power cuts", STORE_ORDERED_NO);
+}
+
+/* Keys and their names in the trees, after each cut. */
+static void so_does_the_order_of_keys(void **state)
+{
+    (void)state;
+    many_lives("power cuts of ordered keys", STORE_ORDERED_YES);
 }
 
 /* ---- policies that wait ---- */
@@ -253,7 +266,7 @@ static void a_directory_may_be_cut_while_it_is_made(void **state)
     uint64_t seed = rng_seed("new directories");
     for (uint32_t cut = 1; !whole; cut++)
         for (uint32_t again = 0; again < 5; again++) {
-            begin(&cutter, seed + again);
+            begin(&cutter, seed + again, again & 1);
             whole = try_open(&cutter, cut);
             must(whole || try_open(&cutter, 0), "opening");
             must(do_set(&cutter.rig, "key", "value") == STORE_OK, "set");
@@ -322,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_durable_survives),
+        cmocka_unit_test(so_does_the_order_of_keys),
         cmocka_unit_test(a_second_is_the_most_that_is_lost),
         cmocka_unit_test(half_a_minute_is_the_most_that_is_lost),
         cmocka_unit_test(a_directory_may_be_cut_while_it_is_made),

@@ -57,6 +57,7 @@ static const struct command table[] = {
     ROW("ttl", cmd_ttl, CMD_READONLY, 1, 1, 1),
     ROW("type", cmd_type, CMD_READONLY, 1, 1, 1),
     ROW("unlink", cmd_unlink, CMD_WRITE, 1, -1, 1),
+    ROW("vellum.range", cmd_vellum_range, CMD_READONLY | CMD_NO_KEYS, 0, 0, 0),
     {.name = NULL},
 };
 
@@ -400,6 +401,75 @@ static int scan_all(struct driver *d, const char *options, uint8_t seen[MANY], b
     return calls;
 }
 
+/* ---- VELLUM.RANGE ---- */
+
+static void a_range_of_keys(void **state)
+{
+    struct driver *d = *state;
+    put(d, "b", "2");
+    put(d, "a", "1");
+    put(d, "c", "3");
+    put(d, "bb", "4");
+    put_until(d, "ba", NOW - 1);
+    expect(d, "VELLUM.RANGE - +", "*4\r\n$1\r\na\r\n$1\r\nb\r\n$2\r\nbb\r\n$1\r\nc\r\n");
+    expect(d, "VELLUM.RANGE [b (c", "*2\r\n$1\r\nb\r\n$2\r\nbb\r\n");
+    expect(d, "VELLUM.RANGE (b [c", "*2\r\n$2\r\nbb\r\n$1\r\nc\r\n");
+    expect(d, "VELLUM.RANGE [bb [bb", "*1\r\n$2\r\nbb\r\n");
+    expect(d, "VELLUM.RANGE (bb [bb", "*0\r\n");
+    expect(d, "VELLUM.RANGE [c [a", "*0\r\n");
+    expect(d, "VELLUM.RANGE + -", "*0\r\n");
+    expect(d, "VELLUM.RANGE + - REV LIMIT 1 2", "*2\r\n$2\r\nbb\r\n$1\r\nb\r\n");
+    expect(d, "VELLUM.RANGE (bb [a REV", "*2\r\n$1\r\nb\r\n$1\r\na\r\n");
+    expect(d, "VELLUM.RANGE - + REV", "*0\r\n");
+    expect(d, "VELLUM.RANGE - + LIMIT 3 -1", "*1\r\n$1\r\nc\r\n");
+    expect(d, "VELLUM.RANGE - + LIMIT 4 1", "*0\r\n");
+    expect(d, "VELLUM.RANGE - + LIMIT -1 1", "*0\r\n");
+    expect(d, "VELLUM.RANGE - + LIMIT 0 0", "*0\r\n");
+}
+
+static void a_range_of_keys_and_values(void **state)
+{
+    struct driver *d = *state;
+    put(d, "a", "1");
+    driver_put(d, 0, "b", TYPE_LIST, "x", 1, STORE_NO_EXPIRY);
+    put(d, "c", "");
+    expect(d, "VELLUM.RANGE - + WITHVALUES",
+           "*6\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n$-1\r\n$1\r\nc\r\n$0\r\n\r\n");
+    expect(d, "VELLUM.RANGE - [a limit 0 5 withvalues", "*2\r\n$1\r\na\r\n$1\r\n1\r\n");
+}
+
+static void a_range_has_its_syntax(void **state)
+{
+    struct driver *d = *state;
+    const char *syntax = "-ERR syntax error\r\n";
+    const char *range = "-ERR min or max not valid string range item\r\n";
+    expect(d, "VELLUM.RANGE a +", range);
+    expect(d, "VELLUM.RANGE - b", range);
+    expect(d, "VELLUM.RANGE -a +", range);
+    expect(d, "VELLUM.RANGE - + LIMIT 1", syntax);
+    expect(d, "VELLUM.RANGE - + BYLEX", syntax);
+    expect(d, "VELLUM.RANGE - + LIMIT a 1", "-ERR value is not an integer or out of range\r\n");
+}
+
+static void a_long_range_takes_steps(void **state)
+{
+    struct driver *d = *state;
+    char key[16];
+    for (int i = 0; i < 1500; i++) {
+        snprintf(key, sizeof key, "k%04d", 1499 - i);
+        put(d, key, "v");
+    }
+    const char *reply = driver_run(d, "VELLUM.RANGE - +");
+    char expected[32];
+    assert_int_equal(strncmp(reply, "*1500\r\n", 7), 0);
+    reply += 7;
+    for (int i = 0; i < 1500; i++) {
+        int len = snprintf(expected, sizeof expected, "$5\r\nk%04d\r\n", i);
+        assert_int_equal(strncmp(reply, expected, (size_t)len), 0);
+        reply += len;
+    }
+}
+
 static void scan_visits_what_stays(void **state)
 {
     struct driver *d = *state;
@@ -554,6 +624,10 @@ int main(void)
         BOTH(conditions_of_expire),
         BOTH(expire_refuses_nonsense),
         BOTH(keys_finds_each_key_once),
+        BOTH(a_range_of_keys),
+        BOTH(a_range_of_keys_and_values),
+        BOTH(a_range_has_its_syntax),
+        BOTH(a_long_range_takes_steps),
         BOTH(scan_visits_what_stays),
         BOTH(scan_with_options),
         BOTH(randomkey_reaches_every_key),
