@@ -330,3 +330,22 @@ def test_evicted_keys_leave_the_order(make_server):
         client.mset({b"key%07d" % i: b"v" * 1500 for i in range(at, at + 500)})
     assert client.info("stats")["evicted_keys"] > 0
     eventually(lambda: keys_in(client, "-", "+") == ordered(client))
+
+
+def test_a_key_goes_with_its_last_field(client):
+    client.hset("hash", mapping={"a": "1", "b": "2"})
+    client.set("other", "1")
+    assert client.execute_command("HPEXPIRE", "hash", 20, "FIELDS", 2, "a", "b") == [1, 1]
+    eventually(lambda: keys_in(client, "-", "+") == [b"other"])
+
+
+def test_libraries_are_no_keys(client, server):
+    client.execute_command("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('add', function(keys) "
+                           "return redis.call('SET', keys[1], 1) end)")
+    assert keys_in(client, "-", "+") == []
+    client.execute_command("FCALL", "add", 1, "made")
+    server.restart()
+    client = server.client()
+    assert keys_in(client, "-", "+") == [b"made"]
+    client.execute_command("FCALL", "add", 1, "again")
+    assert keys_in(client, "-", "+") == [b"again", b"made"]

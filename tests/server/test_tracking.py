@@ -288,6 +288,22 @@ def test_pipelined_reads_with_and_without_caching(connect):
     quiet(client)
 
 
+def test_functions(connect):
+    reader, writer = connect("ON"), connect()
+    code = ("#!lua name=lib\nredis.register_function{function_name='get_one', callback=function(keys) "
+            "return redis.call('GET', keys[1]) end, flags={'no-writes'}}\n"
+            "redis.register_function('set_one', function(keys) return redis.call('SET', keys[1], 1) end)")
+    assert writer.call("FUNCTION", "LOAD", "REPLACE", code) == bulk("lib")
+    assert reader.call("FCALL_RO", "get_one", 1, "a") == b"_\r\n"
+    assert writer.call("FCALL", "set_one", 1, "a") == OK
+    assert reader.reply() == invalid("a")
+    assert reader.call("FCALL", "get_one", 1, "a") == bulk("1")
+    assert writer.call("FCALL", "set_one", 1, "b") == OK
+    quiet(reader)
+    assert reader.call("FCALL", "set_one", 1, "a") == OK
+    assert reader.reply() == invalid("a")
+
+
 # ---- broadcasting ----
 
 def test_broadcast_by_prefix(connect):
