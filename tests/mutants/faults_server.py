@@ -216,6 +216,11 @@ fault("variables-left-by-exec", "server/script/script_function.c",
       "EXEC does not repeat a function whose variables are set back",
       ("state->call->nested_calls->has_effects = true;", ""),
       by=["wait/test_functions.py::test_variables_in_a_transaction"])
+fault("stale-libraries-called", "server/script/script_function.c",
+      "a worker calls the functions that it has loaded, whatever has been loaded since",
+      ("return state->functions_stamp == atomic_load_explicit(&call->server->library_stamp, memory_order_acquire);",
+       "return state->functions_stamp != 0;"),
+      by=["test_functions.py::test_load_is_seen_by_all_workers"])
 fault("libraries-unbounded", "server/commands/function_value.c",
       "libraries may take all memory",
       ("if (bytes <= addition->most)", "if (true)"),

@@ -506,6 +506,39 @@ def test_calls_during_changes(server):
     assert not failures
 
 
+def test_what_was_acknowledged_is_called(server):
+    """On whatever worker: never a version older than the last one that FUNCTION LOAD has acknowledged."""
+    client = server.client()
+    client.execute_command("FUNCTION", "LOAD", library("redis.register_function('f', function() return 0 end)"))
+    acknowledged, failures, is_over = [0], [], threading.Event()
+
+    def look():
+        one = server.client()
+        while not is_over.is_set():
+            least = acknowledged[0]
+            seen = one.execute_command("FCALL", "f", 1, "k")
+            if seen < least:
+                failures.append((least, seen))
+
+    threads = [threading.Thread(target=look) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for version in range(1, 200):
+        code = library(f"redis.register_function('f', function() return {version} end)")
+        if version % 3 == 0:
+            pipe = client.pipeline(transaction=True)
+            pipe.execute_command("FUNCTION", "DELETE", "lib")
+            pipe.execute_command("FUNCTION", "LOAD", code)
+            pipe.execute()
+        else:
+            client.execute_command("FUNCTION", "LOAD", "REPLACE", code)
+        acknowledged[0] = version
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
 def test_nothing_but_functions_shows_libraries(make_server):
     client = make_server(enable_debug_command="yes").client()
     client.execute_command("FUNCTION", "LOAD", CODE)
