@@ -231,7 +231,7 @@ static enum store_result report_expiries(struct call *call, int64_t base_ms, int
         int64_t expire_ms, answer;
         bool found = false;
         result = members_get_expiry(call, &hash, call->argv[i], &expire_ms, &found);
-        answer = (expire_ms - base_ms + unit_ms - 1) / unit_ms;
+        answer = expire_ms < base_ms ? 0 : (expire_ms - base_ms + unit_ms - 1) / unit_ms;
         if (!found || expire_ms == STORE_NO_EXPIRY)
             answer = found ? NO_EXPIRY : NO_FIELD;
         resp_integer(call->reply, answer);

@@ -67,3 +67,17 @@ uint32_t prefetch_hints_of(const struct store *store, const struct ahead *ahead,
     member_key(store, ahead->args[member_at], prefetch_hints[count++].bytes);
     return count;
 }
+
+/* A hash of which fields expire has them in the first of two trees. */
+uint32_t prefetch_hints_of_field(const struct store *store, const struct ahead *ahead,
+                                 uint32_t before,
+                                 struct store_prefetch_hint prefetch_hints[PROBES_MOST])
+{
+    size_t member_at = (size_t)ahead->command->member_at;
+    (void)before;
+    if (member_at >= ahead->count)
+        return 0;
+    prefetch_hints[0] = (struct store_prefetch_hint){.key = ahead->key};
+    member_key(store, ahead->args[member_at], prefetch_hints[0].bytes);
+    return 1;
+}

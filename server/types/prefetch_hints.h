@@ -8,5 +8,6 @@
 #include "server/exec/read_ahead.h"
 
 prefetch_hints_fn prefetch_hints_of;
+prefetch_hints_fn prefetch_hints_of_field; /* of a hash */
 
 #endif

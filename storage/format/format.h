@@ -450,6 +450,9 @@ static_assert(sizeof(struct format_item) + 8 + sizeof(struct format_long_key) +
                   FORMAT_ITEM_MAX,
               "no item for the longest value under the longest key");
 static_assert(FORMAT_ITEM_VALUE <= FORMAT_ITEM_MAX, "an item fills a page at most");
+static_assert(sizeof(struct format_item) + 16 + FORMAT_KEY_INLINE + SIZES_PACKED <=
+                  FORMAT_ITEM_VALUE,
+              "a small collection with both times under the longest key in its item is not large");
 static_assert(FORMAT_KEY_INLINE + FORMAT_ROOT_EXTENTS * sizeof(struct format_extent) +
                       sizeof(struct format_item) + 8 + sizeof(struct format_root) <=
                   FORMAT_ITEM_MAX,

@@ -191,11 +191,29 @@ static void compare_streams(struct block **blocks, const struct rdb_stream *a,
 
 /* ---- the property ---- */
 
+static void write_timed(struct resp_writer *out, const struct rdb_value *value)
+{
+    int64_t earliest_ms = RDB_EXPIRY_MAX;
+    for (size_t i = 0; i < value->count / 2; i++)
+        if (value->expiries[i] != RDB_NO_EXPIRY && value->expiries[i] < earliest_ms)
+            earliest_ms = value->expiries[i];
+    rdb_put_timed_head(out, earliest_ms, value->count / 2);
+    for (size_t i = 0; i < value->count; i++) {
+        if (i % 2 == 0)
+            rdb_put_expiry(out, earliest_ms, value->expiries[i / 2]);
+        rdb_put_string(out, value->slices[i]);
+    }
+}
+
 static void write_value(struct block **blocks, struct resp_writer *out,
                         const struct rdb_value *value)
 {
     if (value->kind == RDB_STREAM) {
         write_stream(blocks, out, value->stream);
+        return;
+    }
+    if (value->expiries != NULL) {
+        write_timed(out, value);
         return;
     }
     rdb_put_head(out, value->kind, value->kind == RDB_HASH ? value->count / 2 : value->count);
@@ -214,6 +232,7 @@ static void compare(struct block **blocks, const struct rdb_value *a, const stru
     for (size_t i = 0; i < a->count; i++) {
         require(slices_match(a->slices[i], b->slices[i]), "elements");
         require(a->kind != RDB_ZSET || a->scores[i] == b->scores[i], "scores");
+        require(a->expiries == NULL || a->expiries[i / 2] == b->expiries[i / 2], "expiries");
     }
 }
 
