@@ -156,11 +156,20 @@ static enum store_result prepare(struct store_txn *txn, struct write *write)
     return write->kind == WRITE_PUT ? prepare_put(txn, file, write) : STORE_OK;
 }
 
-/* From the write `first` on. While one write waits for a page, the others request theirs. */
-static enum store_result prepare_from(struct store_txn *txn, uint32_t first)
+/* While one write waits for a page, the others request theirs. In an ordered directory the writes
+ * of roots follow, once it is known which keys come and go. One loop, so that prepare() is inlined.
+ */
+static enum store_result prepare_writes(struct store_txn *txn)
 {
+    bool lacks_roots = txn->store->is_ordered;
     enum store_result result = STORE_OK;
-    for (uint32_t i = first; i < txn->write_count; i++) {
+    for (uint32_t i = 0;; i++) {
+        if (i == txn->write_count && lacks_roots && result == STORE_OK) {
+            lacks_roots = false;
+            result = key_trees_change(txn);
+        }
+        if (i == txn->write_count)
+            return result;
         enum store_result prepared = prepare(txn, &txn->writes[i]);
         if (prepared == STORE_WAIT)
             result = STORE_WAIT;
@@ -169,7 +178,6 @@ static enum store_result prepare_from(struct store_txn *txn, uint32_t first)
         if (txn->starved)
             return STORE_WAIT;
     }
-    return result;
 }
 
 /* Entries of the expiry table that the write will add. */
@@ -626,51 +634,40 @@ static bool over_dirty_limit(const struct store *store)
     return atomic_load_explicit(&store->cache.dirty_frames, memory_order_relaxed) > limit;
 }
 
-static enum store_result prepare_all(struct store_txn *txn)
+/* What the transaction has before an attempt. */
+struct attempt_mark {
+    struct store_mark memory;
+    struct key_trees_mark trees;
+};
+
+/* After an attempt that has failed, or has to wait: frees what it has allocated, and takes back
+ * what it has changed in trees of keys. */
+KEY_TREE_APART static void take_back(struct store_txn *txn, const struct attempt_mark *mark,
+                                     enum store_result result)
 {
-    uint32_t own = txn->write_count;
-    enum store_result result = prepare_from(txn, 0);
-    if (result == STORE_OK && txn->store->is_ordered)
-        result = key_trees_change(txn);
-    if (result == STORE_OK && txn->write_count > own)
-        result = prepare_from(txn, own);
+    if (txn->store->is_ordered) {
+        for (uint32_t i = mark->trees.write_count; i < txn->write_count; i++)
+            give_back_slot(txn, &txn->writes[i]);
+        key_trees_undo(txn, &mark->trees);
+    }
+    if (result == STORE_WAIT)
+        txn_memory_return(txn, &mark->memory);
+}
+
+static enum store_result attempt(struct store_txn *txn, struct attempt_mark *mark)
+{
+    store_mark(txn, &mark->memory);
+    if (txn->store->is_ordered)
+        mark->trees = key_trees_mark(txn);
+    enum store_result result = prepare_writes(txn);
     if (result == STORE_OK)
         result = tree_prepare(txn);
     if (result == STORE_OK && !reserve_entries(txn))
         result = STORE_NO_MEMORY;
-    return result;
-}
-
-static void release(struct store_txn *txn)
-{
-    release_entries(txn);
-    release_frames(txn);
-    tree_release(txn);
-}
-
-static void undo_key_trees(struct store_txn *txn, const struct key_trees_mark *mark)
-{
-    for (uint32_t i = mark->write_count; i < txn->write_count; i++)
-        give_back_slot(txn, &txn->writes[i]);
-    key_trees_undo(txn, mark);
-}
-
-/* Frees what it has allocated if it has to wait. */
-static enum store_result attempt(struct store_txn *txn)
-{
-    struct store_mark mark;
-    store_mark(txn, &mark);
-    struct key_trees_mark trees_mark = key_trees_mark(txn);
-    enum store_result result = prepare_all(txn);
     if (result == STORE_OK)
         result = journal_and_apply(txn);
-    if (result == STORE_OK && txn->store->is_ordered && storage_checks_enabled())
+    if (storage_checks_enabled() && result == STORE_OK && txn->store->is_ordered)
         key_trees_check(txn);
-    release(txn);
-    if (result != STORE_OK && txn->store->is_ordered)
-        undo_key_trees(txn, &trees_mark);
-    if (result == STORE_WAIT)
-        txn_memory_return(txn, &mark);
     return result;
 }
 
@@ -687,7 +684,16 @@ static enum store_result commit_changes(struct store_txn *txn)
     enum store_result result = tree_settle(txn);
     if (result == STORE_OK)
         result = extent_write_all(txn);
-    return result == STORE_OK ? attempt(txn) : result;
+    bool is_attempted = result == STORE_OK;
+    struct attempt_mark mark;
+    if (is_attempted)
+        result = attempt(txn, &mark);
+    release_entries(txn);
+    release_frames(txn);
+    tree_release(txn);
+    if (result != STORE_OK && is_attempted)
+        take_back(txn, &mark, result);
+    return result;
 }
 
 /* Small, so that reads pay no call. */

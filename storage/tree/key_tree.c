@@ -143,13 +143,15 @@ enum store_result key_tree_open(struct store_txn *txn, uint32_t partition, uint3
 
 static struct store_tree *new_tree(struct store_txn *txn, uint32_t partition)
 {
-    struct {
-        struct format_trees head;
-        struct format_tree tree;
-    } roots = {
-        .head = {.collection = tree_next_id(txn->store), .home = (uint16_t)partition, .count = 1}};
-    static_assert(sizeof roots == sizeof roots.head + sizeof roots.tree, "as in an item");
-    return add_tree(txn, &roots.head, sizeof roots);
+    uint32_t length = (uint32_t)(sizeof(struct format_trees) + sizeof(struct format_tree));
+    struct format_trees *roots = store_alloc(txn, length);
+    if (!roots)
+        return NULL;
+    memset(roots, 0, length);
+    roots->collection = tree_next_id(txn->store);
+    roots->home = (uint16_t)partition;
+    roots->count = 1;
+    return add_tree(txn, roots, length);
 }
 
 /* ---- the commit: which trees ---- */

@@ -13,6 +13,10 @@
 #include "storage/tree/tree.h"
 #include "storage/value/lookup.h"
 
+/* What a commit calls of these is kept out of it: other directories do not pay for the registers.
+ */
+#define KEY_TREE_APART __attribute__((noinline))
+
 /* ---- names ---- */
 
 /* A key as it stands in the tree: its name, or what replaces a long one (format.h: KEY TREE). */
@@ -34,8 +38,8 @@ STORE_MUST_CHECK bool key_tree_slot(const char *name, uint32_t len, const char *
 
 /* The root in a partition, of the database with this id; found->item is NULL if there is none. The
  * partition's lock is held. */
-STORE_MUST_CHECK enum store_result key_tree_find(struct store_txn *txn, uint32_t partition,
-                                                 uint32_t database, struct found *found);
+KEY_TREE_APART STORE_MUST_CHECK enum store_result
+key_tree_find(struct store_txn *txn, uint32_t partition, uint32_t database, struct found *found);
 /* Opens the tree for this attempt or step; NULL: there is none. */
 STORE_MUST_CHECK enum store_result key_tree_open(struct store_txn *txn, uint32_t partition,
                                                  uint32_t database, struct store_tree **tree);
@@ -52,9 +56,9 @@ struct key_trees_mark key_trees_mark(const struct store_txn *txn);
 /* Once the transaction's writes are prepared: changes the trees as they add and remove keys, and
  * appends a write of each changed root. After anything but STORE_OK, and where the commit has to
  * wait, all of it must be undone. */
-STORE_MUST_CHECK enum store_result key_trees_change(struct store_txn *txn);
+KEY_TREE_APART STORE_MUST_CHECK enum store_result key_trees_change(struct store_txn *txn);
 /* The appended writes hold no slots and frames any more. */
-void key_trees_undo(struct store_txn *txn, const struct key_trees_mark *mark);
+KEY_TREE_APART void key_trees_undo(struct store_txn *txn, const struct key_trees_mark *mark);
 void key_trees_check(const struct store_txn *txn); /* asserts the invariant after a commit */
 
 #endif

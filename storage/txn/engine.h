@@ -120,16 +120,16 @@ struct write {
     uint32_t place; /* of the transaction's databases (see struct arrangement) */
     enum write_kind kind;
     uint8_t type;
+    bool is_key_tree; /* the root of a tree of keys (key_tree.h): `key` has no name, only its place
+                       */
     int64_t expire_ms, wake_ms;
     const char *bytes; /* small value */
     uint32_t len;
     struct large_write *large;
     struct collection *trees; /* set: `bytes` are its roots */
     struct long_key
-        *long_key;    /* found when its extents are written; NULL: the key is stored in the item */
-    bool is_key_tree; /* the root of a tree of keys (key_tree.h): `key` has no name, only its place
-                       */
-    uint32_t use;     /* access data to store with the item; 0: accessed now (access_clock.h) */
+        *long_key; /* found when its extents are written; NULL: the key is stored in the item */
+    uint32_t use;  /* access data to store with the item; 0: accessed now (access_clock.h) */
 
     /* found by prepare, from scratch at each attempt */
     uint32_t database;

@@ -7,15 +7,16 @@ fault = ALL.add
 
 fault("names-not-kept", "storage/exec/commit.c",
       "keys come and go without their names",
-      ("if (result == STORE_OK && txn->store->is_ordered) result = key_trees_change(txn);", ""),
+      ("bool lacks_roots = txn->store->is_ordered;", "bool lacks_roots = false;"),
       by=[ORDERED], quick=True)
 fault("names-of-an-attempt-kept", "storage/exec/commit.c",
       "what an attempt has changed in the trees of keys stays when it has to wait",
-      ("if (result != STORE_OK && txn->store->is_ordered) undo_key_trees(txn, &trees_mark);", ""),
+      ("key_trees_undo(txn, &mark->trees);", ""),
       by=[ORDERED, RANDOM])
 fault("slots-of-roots-lost", "storage/exec/commit.c",
       "the slot of a new root is not given back when its commit has to wait",
-      ("for (uint32_t i = mark->write_count; i < txn->write_count; i++) give_back_slot(txn, &txn->writes[i]);", ""),
+      ("for (uint32_t i = mark->trees.write_count; i < txn->write_count; i++) give_back_slot(txn, &txn->writes[i]);",
+       ""),
       by=[ORDERED])
 fault("empty-root-kept", "storage/tree/key_tree.c",
       "the root of a tree of keys stays without entries",
