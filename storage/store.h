@@ -26,6 +26,7 @@
 #define STORE_META_DB 17 /* items outside all databases: no scan, flush or eviction sees them */
 #define STORE_SLOT_COUNT 16384 /* Redis Cluster's hash slots */
 #define STORE_NO_EXPIRY (-1)
+
 #define STORE_MUST_CHECK __attribute__((warn_unused_result))
 
 enum store_result {
@@ -174,10 +175,12 @@ void store_poll(struct store_worker *worker);
 /* Ends a round: submits queued reads in one system call and starts the journal's next group. Must
  * be called before the thread blocks. */
 void store_submit(struct store_worker *worker);
+
 /* The number of requests parked on this worker. */
 uint32_t store_parked(const struct store_worker *worker);
 
 /* ---- durability ---- */
+
 /* Commits up to this number are durable. */
 uint64_t store_durable(const struct store *store);
 
@@ -185,8 +188,10 @@ uint64_t store_durable(const struct store *store);
  * descriptors become readable when store_durable moves; under STORE_SYNC_ALWAYS they do in any
  * case. Any thread. */
 void store_await_durable(struct store *store, int change);
+
 /* A write or flush has failed: nothing can be committed or made durable any more. */
 bool store_has_failed(const struct store *store);
+
 /* Index and buffers leave too little memory for pages, and no key can be evicted: add none. */
 bool store_is_over_memory(const struct store *store);
 
@@ -302,6 +307,7 @@ struct store_piece {
 STORE_MUST_CHECK enum store_result store_read_piece(struct store_txn *txn,
                                                     const struct store_item *item, uint64_t offset,
                                                     char *room, struct store_piece *piece);
+
 /* The whole value in one piece, valid until the request is finished. */
 STORE_MUST_CHECK enum store_result store_load(struct store_txn *txn, const struct store_item *item,
                                               const char **bytes);
@@ -318,15 +324,18 @@ void store_drop_loaded(struct store_txn *txn);
 STORE_MUST_CHECK enum store_result store_put(struct store_txn *txn, const struct store_key *key,
                                              uint8_t type, const char *bytes, size_t len,
                                              int64_t expire_ms);
+
 /* Overwrites bytes of an existing value from `offset` on, extending it where needed, with zeros in
  * between. Keeps type and expiry. Costs a few I/Os whatever the value's length. */
 STORE_MUST_CHECK enum store_result store_patch(struct store_txn *txn, const struct store_key *key,
                                                const struct store_item *item, uint64_t offset,
                                                const char *bytes, size_t len);
+
 STORE_MUST_CHECK enum store_result store_set_expiry(struct store_txn *txn,
                                                     const struct store_key *key,
                                                     const struct store_item *item,
                                                     int64_t expire_ms);
+
 STORE_MUST_CHECK enum store_result store_delete(struct store_txn *txn, const struct store_key *key);
 /* When the first part of a value expires: for a key that this run has put, not of a large value. It
  * outlives changes of expiry, type, trees and name, but not store_put and store_tree_create. */
@@ -446,160 +455,25 @@ STORE_MUST_CHECK enum store_result store_put_upload(struct store_txn *txn,
 STORE_MUST_CHECK bool store_hold_pages(struct store *store, const void *address, void **start,
                                        size_t *size);
 
-/* ---- large collections ---- */
-
-/*
- * A value may be up to STORE_TREES counted B+-trees instead of bytes: collections too large for one
- * item. A tree is a sequence of entries with rising keys; equal keys are allowed, in an order that
- * the caller chooses, and with empty keys it is a list. It counts the entries before each one, so
- * that finding a rank takes as many pages as the tree is high. Nodes are pages of the partition
- * where the collection was made. They belong to the collection, not to its name: renaming takes one
- * record, and dropping it (deletion, overwrite, expiry, flush) returns at once; its pages are freed
- * in the background.
- */
-#define STORE_TREES 2
-#define STORE_TREE_KEY_MAX SIZES_TREE_KEY /* longest key of an entry; values: STORE_VALUE_MAX */
-
-struct store_tree; /* one tree of one key, while the run function runs */
-
-/* A position in a tree: before the entry `rank`, or at the end. All fields but rank are private to
- * the engine. Any change of the tree invalidates all other cursors on it. */
-#define STORE_TREE_HEIGHT_MAX 12
-#define STORE_RANK_UNKNOWN UINT64_MAX
-struct store_cursor {
-    struct store_tree *tree;
-    uint64_t rank;
-    uint32_t depth;
-    uint32_t pages[STORE_TREE_HEIGHT_MAX];
-    uint16_t places[STORE_TREE_HEIGHT_MAX];
-};
-
-/* An entry as found; its bytes are valid until the next call with a cursor of the same tree. */
-struct store_entry {
-    const char *key;
-    uint32_t key_len;
-    struct store_item value; /* if large: as with other items, store_read, store_load, readers */
-};
-
-/* A hint: an entry of a key's trees that is going to be looked up. */
-#define STORE_HINT_BYTES 8 /* the first bytes of a key */
-#define STORE_HINT_LAST STORE_TREES
-struct store_prefetch_hint {
-    const struct store_key *key;
-    uint8_t tree; /* or STORE_HINT_LAST */
-    bool by_rank; /* from the start of the tree, or with from_end from its end; else by `bytes` */
-    bool from_end;
-    uint32_t rank;
-    char bytes[STORE_HINT_BYTES];
-    /* NULL, or changes the hint to one for the entry that `entry` leads to. False: none. */
-    bool (*follow)(const struct store *store, const struct store_entry *entry,
-                   struct store_prefetch_hint *hint);
-};
-
-/* Fetches the paths to these entries, as far as they are in memory, into the processor's cache. */
-void store_prefetch_trees(struct store_worker *worker, const struct store_prefetch_hint *hints,
-                          uint32_t count);
-
-/* Gives the key a new value of `count` empty trees. */
-STORE_MUST_CHECK enum store_result store_tree_create(struct store_txn *txn,
-                                                     const struct store_key *key, uint8_t type,
-                                                     uint32_t count, int64_t expire_ms);
-/* Tree number `which` of an item that has item->trees > which. Its changes are part of the
- * transaction; one (key, which) gives the same tree throughout a run. */
-STORE_MUST_CHECK enum store_result store_tree_open(struct store_txn *txn,
-                                                   const struct store_key *key,
-                                                   const struct store_item *item, uint32_t which,
-                                                   struct store_tree **tree);
-/* Gives an item with trees one more, which is empty: at most STORE_TREES. */
-STORE_MUST_CHECK enum store_result
-store_tree_add(struct store_txn *txn, const struct store_key *key, const struct store_item *item);
-/* Changes the type byte of a key that has trees. */
-STORE_MUST_CHECK enum store_result store_tree_set_type(struct store_txn *txn,
-                                                       const struct store_key *key,
-                                                       const struct store_item *item, uint8_t type);
-uint64_t store_tree_count(const struct store_tree *tree); /* entries */
-
-/* All of these return STORE_OK, STORE_WAIT, STORE_DAMAGED, STORE_IO, STORE_NO_MEMORY; changes also
- * STORE_FULL and STORE_TOO_LARGE. */
-
-/* Moves to the first entry whose key is not less than this one (bytes compared as unsigned, a
- * prefix before longer keys), or to the end. */
-STORE_MUST_CHECK enum store_result store_tree_seek(struct store_tree *tree, const char *key,
-                                                   size_t len, struct store_cursor *cursor);
-/* The same without the rank, and faster: `rank` may be STORE_RANK_UNKNOWN. */
-STORE_MUST_CHECK enum store_result store_tree_find(struct store_tree *tree, const char *key,
-                                                   size_t len, struct store_cursor *cursor);
-/* Moves to entry `rank`, at most store_tree_count. */
-STORE_MUST_CHECK enum store_result store_tree_seek_rank(struct store_tree *tree, uint64_t rank,
-                                                        struct store_cursor *cursor);
-/* STORE_ABSENT at the end. */
-STORE_MUST_CHECK enum store_result store_tree_get(struct store_cursor *cursor,
-                                                  struct store_entry *entry);
-/* Returns adjacent entries from the cursor on, at least one and at most `most`, and moves past
- * them. Their bytes are valid until the next call on the tree. STORE_ABSENT at the end. */
-STORE_MUST_CHECK enum store_result store_tree_read(struct store_cursor *cursor,
-                                                   struct store_entry *entries, uint32_t most,
-                                                   uint32_t *count);
-/* One entry forward or back: STORE_ABSENT, without moving, at the end or at the first entry. */
-STORE_MUST_CHECK enum store_result store_tree_next(struct store_cursor *cursor);
-STORE_MUST_CHECK enum store_result store_tree_prev(struct store_cursor *cursor);
-/* Inserts an entry before the cursor, which then points to it; the keys must stay in order. `value`
- * must live until the request is finished, the key need not. */
-STORE_MUST_CHECK enum store_result store_tree_insert(struct store_cursor *cursor, const char *key,
-                                                     size_t key_len, const char *value,
-                                                     size_t value_len);
-/* Replaces the value of the entry at the cursor. */
-STORE_MUST_CHECK enum store_result store_tree_replace(struct store_cursor *cursor,
-                                                      const char *value, size_t value_len);
-/* Another key for the entry at the cursor; its value is not read. The keys must stay in order. */
-STORE_MUST_CHECK enum store_result store_tree_rekey(struct store_cursor *cursor, const char *key,
-                                                    size_t key_len);
-/* Removes the entry at the cursor, which then points to the following one. */
-STORE_MUST_CHECK enum store_result store_tree_remove(struct store_cursor *cursor);
+/* ---- long runs ---- */
 
 /* For work in steps: the run function keeps its position in memory of its own, and after some pages
  * returns the result of this call, STORE_WAIT. It keeps its keys, releases its pages, lets others
  * have a turn, and is run again. Its writes are discarded, so steps must come before writes. */
 STORE_MUST_CHECK enum store_result store_step(struct store_txn *txn);
+
 /* store_step, but the run's writes are kept, and the next run continues with them: store_attempt is
  * unchanged then. After any other wait the writes are discarded, and the number is a new one. */
 STORE_MUST_CHECK enum store_result store_yield(struct store_txn *txn);
 uint64_t store_attempt(const struct store_txn *txn);
+
 /* store_step, but the next run waits for store_resume, with its keys held and no pages: the caller
  * polls store_has_waiters. On the request's thread, between runs; no effect if not suspended. */
 STORE_MUST_CHECK enum store_result store_suspend(struct store_txn *txn);
 void store_resume(struct store_request *request);
 bool store_has_waiters(const struct store_request *request);
+
 uint64_t store_shown(const struct store_txn *txn); /* store_request.shown, of this run so far */
-
-/*
- * Bulk load: a collection that is made before a key names it, in steps that are committed one by
- * one, so that it may be larger than memory. It persists across the runs of its request. If no key
- * gets it, it is purged in the background; after a crash nothing of it remains.
- */
-struct store_bulk_load;
-
-/* In a run: begins one of `count` trees, in the partition of `key`, which the request holds. */
-STORE_MUST_CHECK enum store_result store_bulk_load_begin(struct store_txn *txn,
-                                                         const struct store_key *key,
-                                                         uint32_t count,
-                                                         struct store_bulk_load **bulk_load);
-/* Tree number `which` as the steps so far have made it, for changes by this run. */
-STORE_MUST_CHECK enum store_result store_bulk_load_tree(struct store_txn *txn,
-                                                        struct store_bulk_load *bulk_load,
-                                                        uint32_t which, struct store_tree **tree);
-/* As store_step, but the run's changes of the bulk load are committed before the next run. If the
- * run does not return with this, or the commit fails, they are discarded like all others. */
-STORE_MUST_CHECK enum store_result store_bulk_load_step(struct store_txn *txn,
-                                                        struct store_bulk_load *bulk_load);
-uint64_t store_bulk_load_steps(const struct store_bulk_load *bulk_load); /* steps committed */
-/* Makes the bulk load, as it is after its last step, the value of the key. */
-STORE_MUST_CHECK enum store_result store_put_bulk_load(struct store_txn *txn,
-                                                       const struct store_key *key, uint8_t type,
-                                                       struct store_bulk_load *bulk_load,
-                                                       int64_t expire_ms);
-/* Not in a run: the bulk load is not used any more. */
-void store_bulk_load_end(struct store_bulk_load *bulk_load);
 
 /* Memory that lives until the request is finished, or its run is discarded. NULL: out of memory. */
 void *store_alloc(struct store_txn *txn, size_t size);
@@ -619,6 +493,7 @@ struct store_mark {
 };
 void store_mark(const struct store_txn *txn, struct store_mark *mark);
 bool store_forget(struct store_txn *txn, const struct store_mark *mark);
+
 int64_t store_now(const struct store_txn *txn); /* the request's now_ms */
 
 /* Walks the index: calls `visit` for each live item of `db` from *cursor on, at most *budget index

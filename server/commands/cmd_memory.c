@@ -11,6 +11,7 @@
 #include "server/core/server.h"
 #include "server/exec/collector.h"
 #include "server/core/call.h"
+#include "storage/collections.h"
 
 #define ITEM_OVERHEAD 48 /* estimate: header, slack of the slot, index entry */
 #define ENTRY_OVERHEAD 6 /* estimate per tree entry: overhead and its share of the inner nodes */

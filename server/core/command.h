@@ -25,6 +25,7 @@ struct command_rename;
 struct command;
 struct effects;
 struct nested_calls;
+struct store_prefetch_hint;
 struct upload;
 
 /* Item types as kept in the engine; part of the data format: never renumber. */
@@ -154,12 +155,11 @@ typedef bool declare_fn(struct call *call);
 typedef bool may_write_fn(struct call *call);
 
 /* The tree positions that a command will look up, as far as its arguments tell: fills
- * `prefetch_hints` and returns their number. `before`: number of earlier commands that may remove
- * elements from the ends first. */
+ * `prefetch_hints`, of PROBES_MOST, and returns their number. `before`: number of earlier commands
+ * that may remove elements from the ends first. */
 #define PROBES_MOST 2 /* of one command */
 typedef uint32_t prefetch_hints_fn(const struct store *store, const struct ahead *ahead,
-                                   uint32_t before,
-                                   struct store_prefetch_hint prefetch_hints[PROBES_MOST]);
+                                   uint32_t before, struct store_prefetch_hint *prefetch_hints);
 
 /* What lower rooms must know of a command beyond its flags. */
 enum command_role {

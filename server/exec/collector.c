@@ -7,6 +7,7 @@
 #include "server/core/server.h"
 #include "server/exec/long_run.h"
 #include "server/exec/reply_stream.h"
+#include "storage/collections.h"
 
 #define BUILD_BYTES (256 * 1024) /* smaller collections are stored in one run */
 #define SPREAD_BYTES (32 * 1024) /* per step, if each entry may change a page of its own */

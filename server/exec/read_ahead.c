@@ -5,6 +5,7 @@
 #include "server/net/client_memory.h"
 #include "server/core/call.h"
 #include "server/exec/tracking.h"
+#include "storage/collections.h"
 
 #define LEN_MIN 64 /* shorter input is hardly more than one command */
 

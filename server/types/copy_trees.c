@@ -5,6 +5,7 @@
 
 #include "server/exec/collector.h"
 #include "server/types/string_walk.h"
+#include "storage/collections.h"
 
 /* The collected data: entries, each a header followed by its key and value. */
 struct entry_head {

@@ -9,6 +9,7 @@
 
 #include "server/core/command.h"
 #include "server/types/packed.h"
+#include "storage/collections.h"
 
 struct list {
     struct call *call;

@@ -22,6 +22,7 @@
 #define VELLUM_MEMBER_TREE_H
 
 #include "server/core/command.h"
+#include "storage/collections.h"
 
 #define MEMBER_LONG (64 * 1024)
 

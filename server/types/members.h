@@ -13,6 +13,7 @@
 #include "server/exec/collector.h"
 #include "server/types/packed.h"
 #include "server/pubsub/notify.h"
+#include "storage/collections.h"
 
 struct member;
 

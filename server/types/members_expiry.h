@@ -22,6 +22,7 @@
 
 #include "server/types/member_tree.h"
 #include "server/types/members.h"
+#include "storage/collections.h"
 
 /* Whether a member with this expiry is not shown any more. */
 static inline bool members_is_due(const struct members *members, int64_t expire_ms)

@@ -25,6 +25,7 @@
 
 #include "server/core/command.h"
 #include "server/types/stream_id.h"
+#include "storage/collections.h"
 
 enum { STREAM_ENTRIES, STREAM_STATE, STREAM_TREES };
 

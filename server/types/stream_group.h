@@ -34,6 +34,7 @@
 #define VELLUM_STREAM_GROUP_H
 
 #include "server/types/stream.h"
+#include "storage/collections.h"
 
 #define STREAM_NAME_MOST (STORE_TREE_KEY_MAX - 9)
 #define STREAM_READ_UNKNOWN UINT64_MAX

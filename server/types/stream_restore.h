@@ -12,6 +12,7 @@
 
 #include "server/core/command.h"
 #include "server/types/rdb_stream_read.h"
+#include "storage/collections.h"
 
 /* How far it is: in the entries, then in the groups. */
 struct stream_restore_place {

@@ -22,6 +22,7 @@
 #include "server/core/command.h"
 #include "server/types/members.h"
 #include "server/types/packed.h"
+#include "storage/collections.h"
 
 #define ZSET_SCORE_BYTES 8
 #define ZSET_PREFIX_MAX (STORE_TREE_KEY_MAX - ZSET_SCORE_BYTES)

@@ -5,6 +5,7 @@
 #define VELLUM_ZSET_ORDER_H
 
 #include "server/types/zset.h"
+#include "storage/collections.h"
 
 double zset_score_read(const char bytes[ZSET_SCORE_BYTES]);
 void zset_score_write(char bytes[ZSET_SCORE_BYTES], double score);

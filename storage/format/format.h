@@ -160,7 +160,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "storage/store.h"
+#include "storage/collections.h"
 
 #define FORMAT_VERSION 5u
 #define FORMAT_VERSION_OLDEST 2u /* still read: only entries, types, items of the server differ */

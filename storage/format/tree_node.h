@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "storage/collections.h"
 #include "storage/format/format.h"
 
 #define NODE_BEGIN 44u /* start of the cells */

@@ -4,6 +4,7 @@
 #ifndef VELLUM_STORE_CHECK_H
 #define VELLUM_STORE_CHECK_H
 
+#include "storage/collections.h"
 #include "storage/recovery/recover_trees.h"
 
 #define CHECK_NAME_MOST 64u

@@ -10,6 +10,7 @@
 #ifndef VELLUM_STORE_KEY_TREE_H
 #define VELLUM_STORE_KEY_TREE_H
 
+#include "storage/collections.h"
 #include "storage/tree/tree.h"
 #include "storage/value/lookup.h"
 

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "storage/collections.h"
 #include "storage/txn/engine.h"
 #include "storage/format/tree_node.h"
 

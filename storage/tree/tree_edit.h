@@ -4,6 +4,7 @@
 #ifndef VELLUM_STORE_TREE_EDIT_H
 #define VELLUM_STORE_TREE_EDIT_H
 
+#include "storage/collections.h"
 #include "storage/tree/tree.h"
 
 /* Prefetches the page into the CPU cache, if it is in memory. */

@@ -4,6 +4,7 @@
 #ifndef VELLUM_STORE_TREE_OVERFLOW_H
 #define VELLUM_STORE_TREE_OVERFLOW_H
 
+#include "storage/collections.h"
 #include "storage/tree/tree.h"
 
 /* An overflow value that this transaction writes. */

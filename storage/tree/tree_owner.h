@@ -4,6 +4,7 @@
 #ifndef VELLUM_STORE_TREE_OWNER_H
 #define VELLUM_STORE_TREE_OWNER_H
 
+#include "storage/collections.h"
 #include "storage/tree/tree.h"
 
 /* Makes the key's item this collection. */

@@ -17,7 +17,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import rooms  # noqa: E402
 
 # The faces of libraries: header, and the folder anywhere in which its functions are defined.
-FACES = {"storage/store.h": "storage/", "storage/ordered.h": "storage/", "protocol/resp.h": "protocol/", "clients/vellum.h": "clients/"}
+FACES = {"storage/store.h": "storage/", "storage/collections.h": "storage/", "storage/ordered.h": "storage/",
+         "protocol/resp.h": "protocol/", "clients/vellum.h": "clients/"}
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)

@@ -39,6 +39,8 @@ def is_libc(name):
     return name in LIBC or name in MACHINE or (bool(SYSTEM.match(name)) and not SOCKETS.match(name))
 
 
+# The storage's public interface.
+STORE = ("storage/store.h", "storage/collections.h", "storage/ordered.h")
 # folder: (system headers it may include besides libc, headers of other folders it may include)
 LAYERS = {
     "protocol": (r"$^", ()),
@@ -46,9 +48,8 @@ LAYERS = {
     "server": (
         SOCKETS.pattern + r"|event2/\w+\.h|liblzf/lzf\.h|lua\.h|lualib\.h|lauxlib\.h"
         r"|ucontext\.h|sanitizer/\w+\.h",
-        ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", "storage/store.h", "storage/ordered.h",
-         "storage/base/array.h", "storage/base/checks.h", "storage/base/keyed_hash.h",
-         "storage/base/queue.h"),
+        ("protocol/resp.h", "protocol/rdma_end.h", "protocol/rdma_frame.h", *STORE, "storage/base/array.h",
+         "storage/base/checks.h", "storage/base/keyed_hash.h", "storage/base/queue.h"),
     ),
     "rdma-ext": (
         SOCKETS.pattern + r"|infiniband/\w+\.h|rdma/\w+\.h",
@@ -61,7 +62,7 @@ LAYERS = {
     ),
     "benchmarks": (
         SOCKETS.pattern + r"|hiredis/[\w/]+\.h|infiniband/\w+\.h|rdma/\w+\.h|libaio\.h",
-        ("protocol/resp.h", "storage/store.h", "storage/ordered.h", "clients/vellum.h"),
+        ("protocol/resp.h", *STORE, "clients/vellum.h"),
     ),
 }
 

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "tests/model/model_store.h"
+#include "storage/collections.h"
 
 #define MODEL_WORKERS_MAX 64
 #define READER_VECTORS 4

@@ -6,6 +6,7 @@
 #define VELLUM_TEST_STORAGE_TREE_JOB_H
 
 #include "tests/storage/harness.h"
+#include "storage/collections.h"
 
 struct tree_job;
 typedef enum store_result tree_act(struct store_txn *txn, struct tree_job *job,
