@@ -80,11 +80,13 @@ struct observer {
     void *arg;
 };
 
+#define MODEL_DBS (STORE_META_DB + 1)
+
 struct store {
     pthread_mutex_t mutex;
     struct observer observers[STORE_OBSERVER_MAX];
     uint32_t observer_count;
-    struct table dbs[STORE_DB_COUNT];
+    struct table dbs[MODEL_DBS];
     uint64_t attempts;
     struct store_parked *parked;
     struct store_parked *handed_off, *last_handed_off; /* by the request that ends, to be parked */
@@ -109,7 +111,7 @@ struct chunk {
 struct store_txn {
     struct store_worker *worker;
     struct store_request *request;
-    struct table written[STORE_DB_COUNT];
+    struct table written[MODEL_DBS];
     int map[STORE_DB_COUNT]; /* the store's database that lies under each of ours */
     bool dirty;
     uint64_t touches, *loaded;

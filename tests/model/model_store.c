@@ -62,7 +62,7 @@ enum store_result store_close(struct store *store)
 {
     for (uint32_t i = 0; i < store->worker_count; i++)
         assert(store->workers[i] == NULL);
-    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+    for (uint32_t db = 0; db < MODEL_DBS; db++)
         table_clear(&store->dbs[db]);
     pthread_mutex_destroy(&store->mutex);
     free(store);
@@ -287,7 +287,7 @@ static void txn_commit(struct store_txn *txn)
     uint64_t version = store->commits + 1;
     model_report(txn);
     commit_map(store, txn->map);
-    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+    for (uint32_t db = 0; db < MODEL_DBS; db++)
         commit_table(&store->dbs[db], &txn->written[db], version);
     publish_counts(store);
     store->commits = version;
@@ -299,7 +299,7 @@ static void txn_commit(struct store_txn *txn)
 static void txn_end(struct store_txn *txn, bool keep_readers)
 {
     txn_forget_trees(txn);
-    for (uint32_t db = 0; db < STORE_DB_COUNT; db++)
+    for (uint32_t db = 0; db < MODEL_DBS; db++)
         table_clear(&txn->written[db]);
     for (struct chunk *chunk; (chunk = txn->chunks) != NULL;) {
         txn->chunks = chunk->next;

@@ -204,7 +204,7 @@ void store_key(const struct store *store, struct store_key *key, uint32_t db, co
                size_t len, enum store_mode mode)
 {
     (void)store; /* it keeps no secret */
-    assert(db < STORE_DB_COUNT && len <= UINT32_MAX);
+    assert((db < STORE_DB_COUNT || db == STORE_META_DB) && len <= UINT32_MAX);
     uint64_t hash = len;
     for (size_t i = 0; i < len; i++) {
         uint64_t state = hash ^ (unsigned char)data[i];

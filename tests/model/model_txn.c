@@ -37,7 +37,7 @@ bool must_wait(struct store_txn *txn)
 static const struct table *table_below(const struct store_txn *txn, uint32_t db)
 {
     static const struct table empty;
-    int below = txn->map[db];
+    int below = db == STORE_META_DB ? STORE_META_DB : txn->map[db];
     return below == MAP_EMPTY ? &empty : &txn->worker->store->dbs[below];
 }
 

@@ -219,12 +219,14 @@ static void flushes_and_swaps_take_their_place_among_writes(void **state)
     struct bench *bench = *state;
     put(bench, 0, "zero", "0");
     put(bench, 1, "one", "1");
+    put(bench, STORE_META_DB, "one", "kept");
     struct job job = {.body = body_swap_and_flush, .request.scope = STORE_SCOPE_ALL};
     assert_int_equal(finish(bench->workers[0], &job), STORE_OK);
     assert_holds(bench, 1, "zero", "0");
     assert_holds(bench, 1, "early", "1");
     assert_holds(bench, 0, "late", "2");
     assert_holds(bench, 0, "one", NULL);
+    assert_holds(bench, STORE_META_DB, "one", "kept");
     assert_int_equal(store_db_stats(bench->store, 0).keys, 1);
     assert_int_equal(store_db_stats(bench->store, 1).keys, 2);
 }
