@@ -24,6 +24,11 @@ void members_new(struct members *members, const struct store_key *key, enum item
                                 .wake_ms = STORE_NO_EXPIRY};
 }
 
+static bool is_timed(const struct members *members)
+{
+    return __builtin_expect((members->type & ITEM_TIMED) != 0, 0);
+}
+
 enum store_result members_open(struct call *call, const struct store_key *key,
                                const struct store_item *item, struct members *members)
 {
@@ -33,13 +38,14 @@ enum store_result members_open(struct call *call, const struct store_key *key,
     members->type = item->type;
     if (item->trees > 0) {
         enum store_result result = store_tree_open(call->txn, key, item, 0, &members->tree);
-        return result == STORE_OK ? members_open_expiry(call, members) : result;
+        return result == STORE_OK && is_timed(members) ? members_open_expiry(call, members)
+                                                       : result;
     }
     members->width += (item->type & ITEM_TIMED) != 0;
     if (item->large || !packed_open(&members->packed, item->bytes, item->length) ||
         members->packed.count % members->width != 0)
         return STORE_DAMAGED;
-    return members_open_expiry(call, members);
+    return is_timed(members) ? members_open_expiry(call, members) : STORE_OK;
 }
 
 enum store_result members_find(struct call *call, const struct store_key *key, enum item_type type,
@@ -95,7 +101,7 @@ enum store_result members_get(struct call *call, struct members *members, struct
     if (members->tree == NULL) {
         struct packed_entry entry;
         *found = packed_find(&members->packed, name, members->width, &entry) &&
-                 !members_is_due(members, members_packed_expiry(members, entry));
+                 !members_packed_is_due(members, entry);
         if (*found && value != NULL)
             *value = packed_value(members, entry);
         return STORE_OK;
@@ -228,10 +234,12 @@ static bool overwrite(struct members *members, struct packed_entry entry, struct
                       bool keeps_expiry)
 {
     struct resp_slice entries[2] = {value, {"", 0}};
-    uint32_t count = keeps_expiry ? 1 : members->width - 1, at = entry.end;
-    for (uint32_t i = 0; i < count; i++)
+    uint32_t at = entry.end;
+    bool clears = is_timed(members) && !keeps_expiry;
+    packed_next(&members->packed, &entry);
+    if (clears)
         packed_next(&members->packed, &entry);
-    return packed_splice(&members->packed, at, entry.end, entries, count);
+    return packed_splice(&members->packed, at, entry.end, entries, 1 + clears);
 }
 
 static enum store_result packed_put(struct call *call, struct members *members,
@@ -242,7 +250,7 @@ static enum store_result packed_put(struct call *call, struct members *members,
     struct resp_slice entries[3] = {name, value, {"", 0}};
     struct packed_entry entry;
     bool found = packed_find(packed, name, members->width, &entry);
-    bool is_due = found && members_is_due(members, members_packed_expiry(members, entry));
+    bool is_due = found && members_packed_is_due(members, entry);
     *added = !found || is_due;
     if (found && members->width == 1)
         return STORE_OK;
@@ -308,7 +316,7 @@ enum store_result members_remove(struct call *call, struct members *members, str
     if (members->tree == NULL) {
         struct packed_entry entry;
         *removed = packed_find(&members->packed, name, members->width, &entry) &&
-                   !members_is_due(members, members_packed_expiry(members, entry));
+                   !members_packed_is_due(members, entry);
         return *removed ? packed_remove(call, members, entry) : STORE_OK;
     }
     struct store_cursor cursor;
@@ -351,6 +359,15 @@ enum store_result members_write(struct call *call, struct members *members, enum
     return members_store(call, members);
 }
 
+static enum store_result store_wake(struct call *call, struct members *members)
+{
+    enum store_result result = members_find_earliest(members);
+    bool is_new_item = members->tree == NULL && members->wake_ms != STORE_NO_EXPIRY;
+    if (result == STORE_OK && (is_new_item || members->wake_ms != members->item.wake_ms))
+        store_set_wake(call->txn, members->key, members->wake_ms);
+    return result;
+}
+
 enum store_result members_store(struct call *call, struct members *members)
 {
     bool is_other_form = members->type != members->item.type;
@@ -364,12 +381,7 @@ enum store_result members_store(struct call *call, struct members *members)
                            members->packed.len, members->item.expire_ms);
     else if (is_other_form)
         result = write_form(call, members);
-    if (result == STORE_OK)
-        result = members_find_earliest(members);
-    bool is_new_item = members->tree == NULL && members->wake_ms != STORE_NO_EXPIRY;
-    if (result == STORE_OK && (is_new_item || members->wake_ms != members->item.wake_ms))
-        store_set_wake(call->txn, members->key, members->wake_ms);
-    return result;
+    return result == STORE_OK && is_timed(members) ? store_wake(call, members) : result;
 }
 
 enum store_result members_yield(struct call *call, struct members *members, uint64_t i)
@@ -443,8 +455,9 @@ static enum store_result each_packed(struct members *members, struct collector *
         return STORE_OK;
     struct packed_entry entry = packed_name_at(members, collector->at);
     do {
-        members->visited_ms = members_packed_expiry(members, entry);
-        bool is_due = members_is_due(members, members->visited_ms);
+        if (is_timed(members))
+            members->visited_ms = members_packed_expiry(members, entry);
+        bool is_due = members_packed_is_due(members, entry);
         enum store_result result =
             is_due ? STORE_OK : visit(arg, entry.slice, packed_value(members, entry));
         if (result != STORE_OK)

@@ -163,8 +163,6 @@ enum store_result members_open_expiry(struct call *call, struct members *members
 {
     members->now_ms = store_now(call->txn);
     members->wake_ms = members->item.wake_ms;
-    if ((members->type & ITEM_TIMED) == 0)
-        return STORE_OK;
     if (members->tree == NULL)
         return look_through_packed(members);
     enum store_result result =
@@ -177,7 +175,7 @@ enum store_result members_find_earliest(struct members *members)
     struct store_cursor cursor;
     uint64_t hash;
     if (members->tree == NULL)
-        return members->width == TIMED_WIDTH ? look_through_packed(members) : STORE_OK;
+        return look_through_packed(members);
     if (members->order == NULL || (!members->is_earliest_gone && !storage_checks_enabled()))
         return STORE_OK;
     int64_t known_ms = members->wake_ms;

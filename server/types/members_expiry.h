@@ -30,11 +30,17 @@ static inline bool members_is_due(const struct members *members, int64_t expire_
     return expire_ms != STORE_NO_EXPIRY && expire_ms < members->now_ms;
 }
 
-/* The expiry of the packed member whose name is this entry. */
+/* The expiry of the packed member whose name is this entry; and whether it is not shown any more.
+ */
 int64_t members_packed_expiry(const struct members *members, struct packed_entry entry);
+static inline bool members_packed_is_due(const struct members *members, struct packed_entry entry)
+{
+    return __builtin_expect(members->due > 0, 0) &&
+           members_is_due(members, members_packed_expiry(members, entry));
+}
 
-/* For members.c: finds what has expired, after the packed form or the tree is open; and before they
- * are stored, the earliest expiry. */
+/* For members.c, of members with ITEM_TIMED: finds what has expired, after the packed form or the
+ * tree is open; and before they are stored, the earliest expiry. */
 STORE_MUST_CHECK enum store_result members_open_expiry(struct call *call, struct members *members);
 STORE_MUST_CHECK enum store_result members_find_earliest(struct members *members);
 

@@ -193,14 +193,6 @@ int64_t format_expiry(const struct format_item *item)
     return expiry;
 }
 
-int64_t format_wake(const struct format_item *item)
-{
-    int64_t wake = STORE_NO_EXPIRY;
-    if (item->flags & FORMAT_HAS_WAKE)
-        memcpy(&wake, format_key(item) - sizeof wake, sizeof wake);
-    return wake;
-}
-
 void format_make_secret(const struct format_superblock *super, struct format_secret *secret)
 {
     struct {

@@ -531,7 +531,11 @@ static inline uint32_t format_head_with(bool has_expiry, bool has_wake)
 }
 static inline uint32_t format_head_length(const struct format_item *item)
 {
-    return format_head_with(item->flags & FORMAT_HAS_EXPIRY, item->flags & FORMAT_HAS_WAKE);
+    static_assert(FORMAT_HAS_EXPIRY == 1 && FORMAT_HAS_WAKE == 32,
+                  "8 bytes for each, without branches");
+    uint32_t flags = item->flags;
+    return (uint32_t)sizeof *item + ((flags & FORMAT_HAS_EXPIRY) << 3) +
+           ((flags & FORMAT_HAS_WAKE) >> 2);
 }
 static inline const char *format_key(const struct format_item *item)
 {
@@ -541,8 +545,15 @@ static inline const char *format_payload(const struct format_item *item)
 {
     return format_key(item) + item->key_len;
 }
-int64_t format_expiry(const struct format_item *item); /* or STORE_NO_EXPIRY */
-int64_t format_wake(const struct format_item *item);   /* likewise */
+int64_t format_expiry(const struct format_item *item);            /* or STORE_NO_EXPIRY */
+static inline int64_t format_wake(const struct format_item *item) /* likewise */
+{
+    int64_t wake;
+    if (__builtin_expect(!(item->flags & FORMAT_HAS_WAKE), 1))
+        return STORE_NO_EXPIRY;
+    memcpy(&wake, format_key(item) - sizeof wake, sizeof wake);
+    return wake;
+}
 
 /* The root of the long key's bytes, after the struct that replaces the key. */
 static inline const char *format_key_root(const struct format_item *item)

@@ -174,7 +174,8 @@ enum store_result store_get(struct store_txn *txn, const struct store_key *key,
         return STORE_ABSENT;
     }
     /* The run that removes the parts is told by itself whether more are due. */
-    if (expired(txn, format_wake(found.item)) && txn->cause != STORE_BY_EXPIRY)
+    if (__builtin_expect((found.item->flags & FORMAT_HAS_WAKE) != 0, 0) &&
+        expired(txn, format_wake(found.item)) && txn->cause != STORE_BY_EXPIRY)
         expire_note(txn->worker, key->slot, engine_tag(key->hash, database));
     if (access_kind(&txn->store->cache.uses) != USE_IGNORED && !txn->leaves_no_trace)
         item_use_touch(txn, &engine_partition(txn->store, key->slot)->file, found.page, found.slot);
