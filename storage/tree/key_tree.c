@@ -129,15 +129,18 @@ enum store_result key_tree_open(struct store_txn *txn, uint32_t partition, uint3
                                 struct store_tree **tree)
 {
     struct found found;
-    struct format_trees roots;
     *tree = NULL;
     enum store_result result = key_tree_find(txn, partition, database, &found);
     if (result != STORE_OK || !found.item)
         return result;
-    memcpy(&roots, format_payload(found.item), sizeof roots);
-    if (roots.home != partition || roots.count != 1 || tree_known(txn, roots.collection))
+    uint32_t length = found.item->payload_len;
+    struct format_trees *roots = store_alloc(txn, length); /* aligned */
+    if (!roots)
+        return STORE_NO_MEMORY;
+    memcpy(roots, format_payload(found.item), length);
+    if (roots->home != partition || roots->count != 1 || tree_known(txn, roots->collection))
         return STORE_DAMAGED;
-    *tree = add_tree(txn, (const void *)format_payload(found.item), found.item->payload_len);
+    *tree = add_tree(txn, roots, length);
     return *tree ? STORE_OK : STORE_NO_MEMORY;
 }
 
