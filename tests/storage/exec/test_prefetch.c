@@ -10,6 +10,7 @@
 
 #include "tests/storage/fault_disk.h"
 #include "tests/storage/harness.h"
+#include "storage/collections.h"
 
 #define ENTRIES 3000u
 #define BYTES STORE_HINT_BYTES

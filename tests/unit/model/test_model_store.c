@@ -13,6 +13,7 @@
 #include <sched.h>
 
 #include "tests/unit/seed.h"
+#include "storage/collections.h"
 
 #define NOW INT64_C(1000000)
 
