@@ -459,6 +459,7 @@ def test_what_redis_has_dumped(client):
     b"\x18", b"\x18" + struct.pack("<q", FAR), timed(FAR), timed(FAR, (1, b"a", b"1"))[:-1],
     timed(FAR, (1, b"a", b"1"), (1, b"a", b"2")), timed(-5, (1, b"a", b"1")), timed(FAR, (2**48, b"a", b"1")),
     timed(FAR, (2**64 - 1, b"a", b"1")), b"\x18" + struct.pack("<q", FAR) + b"\x81" + b"\xff" * 8,
+    b"\x18" + struct.pack("<q", FAR) + length(1 << 50),
     b"\x19" + struct.pack("<q", FAR) + string(listpack([b"a", b"1"])),
     b"\x19" + struct.pack("<q", FAR) + string(listpack([b"a", b"1", b"x"])),
     b"\x19" + struct.pack("<q", FAR) + string(listpack([b"a", b"1", b"-1"])),
