@@ -82,20 +82,6 @@ bool fcall_may_write(struct call *call)
     return !is_readonly(call) && !script_function_hint(call->worker, call->argv[1]).is_readonly;
 }
 
-static const char *read_key_count(const struct call *call, size_t *count)
-{
-    int64_t number;
-    *count = 0;
-    if (!resp_read_int64(call->argv[2].data, call->argv[2].len, &number))
-        return "ERR Bad number of keys provided";
-    if (number > (int64_t)call->argc - 3)
-        return "ERR Number of keys can't be greater than number of args";
-    if (number < 0)
-        return "ERR Number of keys can't be negative";
-    *count = (size_t)number;
-    return NULL;
-}
-
 /* What the worker has loaded need not be read again: its key would be locked by all calls. */
 static enum store_result find_libraries(struct call *call, const struct script_state *state,
                                         struct libraries *libraries)
@@ -120,7 +106,8 @@ enum store_result cmd_fcall(struct call *call)
 {
     size_t key_count;
     struct libraries libraries;
-    struct function_call function = {&libraries, read_key_count(call, &key_count)};
+    struct function_call function = {
+        &libraries, script_read_key_count(call, "ERR Bad number of keys provided", &key_count)};
     if (call->progress == NULL) { /* inside EXEC: not yet declared */
         if (!prepare(call))
             return STORE_NO_MEMORY;

@@ -44,6 +44,24 @@ static bool read_fields(struct call *call, size_t at, const char *bad, size_t *f
     return error == NULL;
 }
 
+/* What a command does to a field; it replies for it. */
+typedef enum store_result field_fn(struct call *call, struct members *hash, struct resp_slice field,
+                                   void *arg);
+
+/* Calls `visit` for all fields, and replies with an array of what it does. */
+static enum store_result each_field(struct call *call, struct members *hash, size_t first,
+                                    field_fn *visit, void *arg)
+{
+    enum store_result result = STORE_OK;
+    resp_array(call->reply, call->argc - first);
+    for (size_t i = first; i < call->argc && result == STORE_OK; i++) {
+        result = visit(call, hash, call->argv[i], arg);
+        if (result == STORE_OK)
+            result = members_yield(call, hash, i);
+    }
+    return result;
+}
+
 static bool invalid_time(struct call *call)
 {
     resp_errorf(call->reply, "ERR invalid expire time in '%s' command", call->command->name);
@@ -122,46 +140,47 @@ static bool holds(enum condition condition, int64_t present_ms, int64_t when_ms)
     return true;
 }
 
+struct expiring {
+    enum condition condition;
+    int64_t when_ms;
+    bool any_deleted;
+};
+
 static enum store_result expire_field(struct call *call, struct members *hash,
-                                      struct resp_slice field, enum condition condition,
-                                      int64_t when_ms, enum outcome *outcome)
+                                      struct resp_slice field, void *arg)
 {
+    struct expiring *expiring = arg;
     int64_t present_ms;
     bool found = false, deleted = false;
+    enum outcome outcome = NO_FIELD;
     enum store_result result = members_get_expiry(call, hash, field, &present_ms, &found);
-    *outcome = found ? UNMET : NO_FIELD;
-    if (result != STORE_OK || !found || !holds(condition, present_ms, when_ms))
-        return result;
-    result = set_expiry(call, hash, field, when_ms, &deleted);
-    *outcome = deleted ? DELETED : DONE;
+    if (result == STORE_OK && found) {
+        outcome = UNMET;
+        if (holds(expiring->condition, present_ms, expiring->when_ms)) {
+            result = set_expiry(call, hash, field, expiring->when_ms, &deleted);
+            outcome = deleted ? DELETED : DONE;
+        }
+    }
+    expiring->any_deleted |= deleted;
+    resp_integer(call->reply, outcome);
     return result;
 }
 
 static enum store_result expire_fields(struct call *call, int64_t base_ms, int64_t unit_ms)
 {
     struct members hash;
-    int64_t when_ms;
+    struct expiring expiring = {.any_deleted = false};
     size_t first;
-    bool any_deleted = false;
     enum store_result result = hash_find(call, call->keys, &hash);
-    if (result != STORE_OK || !read_time(call, call->argv[2], base_ms, unit_ms, &when_ms))
+    if (result != STORE_OK || !read_time(call, call->argv[2], base_ms, unit_ms, &expiring.when_ms))
         return result;
-    enum condition condition = read_condition(call->argv[3]);
-    if (!read_fields(call, 3 + (condition != ALWAYS),
+    expiring.condition = read_condition(call->argv[3]);
+    if (!read_fields(call, 3 + (expiring.condition != ALWAYS),
                      "ERR Parameter `numFields` should be greater than 0", &first))
         return STORE_OK;
-    resp_array(call->reply, call->argc - first);
-    for (size_t i = first; i < call->argc && result == STORE_OK; i++) {
-        enum outcome outcome;
-        result = expire_field(call, &hash, call->argv[i], condition, when_ms, &outcome);
-        any_deleted |= outcome == DELETED;
-        resp_integer(call->reply, outcome);
-        if (result == STORE_OK)
-            result = members_yield(call, &hash, i);
-    }
-    return result == STORE_OK
-               ? members_write(call, &hash, NOTIFY_HASH, any_deleted ? "hdel" : "hexpire")
-               : result;
+    result = each_field(call, &hash, first, expire_field, &expiring);
+    const char *event = expiring.any_deleted ? "hdel" : "hexpire";
+    return result == STORE_OK ? members_write(call, &hash, NOTIFY_HASH, event) : result;
 }
 
 enum store_result cmd_hexpire(struct call *call)
@@ -184,19 +203,21 @@ enum store_result cmd_hpexpireat(struct call *call)
     return expire_fields(call, 0, 1);
 }
 
+static const char bad_count[] = "ERR Number of fields must be a positive integer";
+
 static enum store_result persist_field(struct call *call, struct members *hash,
-                                       struct resp_slice field, enum outcome *outcome)
+                                       struct resp_slice field, void *arg)
 {
     int64_t present_ms;
     bool found = false;
+    (void)arg;
     enum store_result result = members_get_expiry(call, hash, field, &present_ms, &found);
-    *outcome = !found ? NO_FIELD : present_ms == STORE_NO_EXPIRY ? NO_EXPIRY : DONE;
-    return result == STORE_OK && *outcome == DONE
+    enum outcome outcome = !found ? NO_FIELD : present_ms == STORE_NO_EXPIRY ? NO_EXPIRY : DONE;
+    resp_integer(call->reply, outcome);
+    return result == STORE_OK && outcome == DONE
                ? members_set_expiry(call, hash, field, STORE_NO_EXPIRY)
                : result;
 }
-
-static const char bad_count[] = "ERR Number of fields must be a positive integer";
 
 enum store_result cmd_hpersist(struct call *call)
 {
@@ -205,40 +226,40 @@ enum store_result cmd_hpersist(struct call *call)
     enum store_result result = hash_find(call, call->keys, &hash);
     if (result != STORE_OK || !read_fields(call, 2, bad_count, &first))
         return result;
-    resp_array(call->reply, call->argc - first);
-    for (size_t i = first; i < call->argc && result == STORE_OK; i++) {
-        enum outcome outcome;
-        result = persist_field(call, &hash, call->argv[i], &outcome);
-        resp_integer(call->reply, outcome);
-        if (result == STORE_OK)
-            result = members_yield(call, &hash, i);
-    }
+    result = each_field(call, &hash, first, persist_field, NULL);
     return result == STORE_OK ? members_write(call, &hash, NOTIFY_HASH, "hpersist") : result;
 }
 
 /* ---- HTTL and related commands ---- */
 
-/* Replies with each expiry minus base_ms, in units of `unit_ms`, rounded up. */
+/* Each expiry minus base_ms, in units of `unit_ms`, rounded up. */
+struct reporting {
+    int64_t base_ms, unit_ms;
+};
+
+static enum store_result report_field(struct call *call, struct members *hash,
+                                      struct resp_slice field, void *arg)
+{
+    const struct reporting *reporting = arg;
+    int64_t expire_ms, base_ms = reporting->base_ms, unit_ms = reporting->unit_ms;
+    bool found = false;
+    enum store_result result = members_get_expiry(call, hash, field, &expire_ms, &found);
+    int64_t answer = found ? NO_EXPIRY : NO_FIELD;
+    if (found && expire_ms != STORE_NO_EXPIRY)
+        answer = expire_ms < base_ms ? 0 : (expire_ms - base_ms + unit_ms - 1) / unit_ms;
+    resp_integer(call->reply, answer);
+    return result;
+}
+
 static enum store_result report_expiries(struct call *call, int64_t base_ms, int64_t unit_ms)
 {
     struct members hash;
+    struct reporting reporting = {base_ms, unit_ms};
     size_t first;
     enum store_result result = hash_find(call, call->keys, &hash);
     if (result != STORE_OK || !read_fields(call, 2, bad_count, &first))
         return result;
-    resp_array(call->reply, call->argc - first);
-    for (size_t i = first; i < call->argc && result == STORE_OK; i++) {
-        int64_t expire_ms, answer;
-        bool found = false;
-        result = members_get_expiry(call, &hash, call->argv[i], &expire_ms, &found);
-        answer = expire_ms < base_ms ? 0 : (expire_ms - base_ms + unit_ms - 1) / unit_ms;
-        if (!found || expire_ms == STORE_NO_EXPIRY)
-            answer = found ? NO_EXPIRY : NO_FIELD;
-        resp_integer(call->reply, answer);
-        if (result == STORE_OK)
-            result = members_yield(call, &hash, i);
-    }
-    return result;
+    return each_field(call, &hash, first, report_field, &reporting);
 }
 
 enum store_result cmd_httl(struct call *call)
@@ -263,6 +284,15 @@ enum store_result cmd_hpexpiretime(struct call *call)
 
 /* ---- HGETDEL ---- */
 
+static enum store_result take_field(struct call *call, struct members *hash,
+                                    struct resp_slice field, void *arg)
+{
+    bool removed;
+    (void)arg;
+    enum store_result result = members_reply_value(call, hash, field);
+    return result == STORE_OK ? members_remove(call, hash, field, &removed) : result;
+}
+
 enum store_result cmd_hgetdel(struct call *call)
 {
     struct members hash;
@@ -270,15 +300,7 @@ enum store_result cmd_hgetdel(struct call *call)
     enum store_result result = hash_find(call, call->keys, &hash);
     if (result != STORE_OK || !read_fields(call, 2, bad_count, &first))
         return result;
-    resp_array(call->reply, call->argc - first);
-    for (size_t i = first; i < call->argc && result == STORE_OK; i++) {
-        bool removed;
-        result = members_reply_value(call, &hash, call->argv[i]);
-        if (result == STORE_OK)
-            result = members_remove(call, &hash, call->argv[i], &removed);
-        if (result == STORE_OK)
-            result = members_yield(call, &hash, i);
-    }
+    result = each_field(call, &hash, first, take_field, NULL);
     return result == STORE_OK ? members_write(call, &hash, NOTIFY_HASH, "hdel") : result;
 }
 
@@ -288,6 +310,7 @@ struct hgetex {
     bool changes;
     int64_t when_ms; /* STORE_NO_EXPIRY: PERSIST */
     size_t first;
+    bool updated, deleted; /* as Redis counts them, of which the first decides the event */
 };
 
 static bool hgetex_options(struct call *call, struct hgetex *hgetex)
@@ -307,11 +330,10 @@ static bool hgetex_options(struct call *call, struct hgetex *hgetex)
     return read_fields(call, at, bad_count, &hgetex->first);
 }
 
-/* *updated, *deleted: as Redis counts them, of which the first decides the event. */
 static enum store_result hgetex_field(struct call *call, struct members *hash,
-                                      struct resp_slice field, const struct hgetex *hgetex,
-                                      bool *updated, bool *deleted)
+                                      struct resp_slice field, void *arg)
 {
+    struct hgetex *hgetex = arg;
     int64_t present_ms;
     bool found = false, is_deleted = false;
     enum store_result result = members_reply_value(call, hash, field);
@@ -322,8 +344,8 @@ static enum store_result hgetex_field(struct call *call, struct members *hash,
     if (result != STORE_OK || !found || has_none)
         return result;
     result = set_expiry(call, hash, field, hgetex->when_ms, &is_deleted);
-    *updated |= !is_deleted;
-    *deleted |= is_deleted;
+    hgetex->updated |= !is_deleted;
+    hgetex->deleted |= is_deleted;
     return result;
 }
 
@@ -331,20 +353,14 @@ enum store_result cmd_hgetex(struct call *call)
 {
     struct members hash;
     struct hgetex hgetex;
-    bool updated = false, deleted = false;
     enum store_result result = hash_find(call, call->keys, &hash);
     if (result != STORE_OK || !hgetex_options(call, &hgetex))
         return result;
-    resp_array(call->reply, call->argc - hgetex.first);
-    for (size_t i = hgetex.first; i < call->argc && result == STORE_OK; i++) {
-        result = hgetex_field(call, &hash, call->argv[i], &hgetex, &updated, &deleted);
-        if (result == STORE_OK)
-            result = members_yield(call, &hash, i);
-    }
+    result = each_field(call, &hash, hgetex.first, hgetex_field, &hgetex);
     const char *event = hgetex.when_ms == STORE_NO_EXPIRY ? "hpersist" : "hexpire";
-    return result == STORE_OK
-               ? members_write(call, &hash, NOTIFY_HASH, deleted && !updated ? "hdel" : event)
-               : result;
+    if (hgetex.deleted && !hgetex.updated)
+        event = "hdel";
+    return result == STORE_OK ? members_write(call, &hash, NOTIFY_HASH, event) : result;
 }
 
 /* ---- HSETEX ---- */

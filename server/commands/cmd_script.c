@@ -90,20 +90,6 @@ static void find_script(struct call *call, struct evaluation *evaluation)
     evaluation->problem = problem_text(evaluation->own_problem);
 }
 
-/* Parses the number of keys. Returns NULL, or the error. */
-static const char *read_key_count(const struct call *call, size_t *count)
-{
-    int64_t number;
-    if (!resp_read_int64(call->argv[2].data, call->argv[2].len, &number))
-        return "ERR value is not an integer or out of range";
-    if (number > (int64_t)call->argc - 3)
-        return "ERR Number of keys can't be greater than number of args";
-    if (number < 0)
-        return "ERR Number of keys can't be negative";
-    *count = (size_t)number;
-    return NULL;
-}
-
 /* Called in the first run, or before it. */
 static bool prepare(struct call *call)
 {
@@ -120,7 +106,8 @@ static bool prepare(struct call *call)
     *evaluation = (struct evaluation){.script = NULL};
     call->progress = evaluation;
     call->progress_free = evaluation_free;
-    const char *problem = read_key_count(call, &evaluation->key_count);
+    const char *problem = script_read_key_count(call, "ERR value is not an integer or out of range",
+                                                &evaluation->key_count);
     if (problem == NULL)
         find_script(call, evaluation);
     else

@@ -58,20 +58,6 @@ struct function_index {
 /* Keys of Lua's registry: the table of the libraries, and the index. */
 static const char libraries_key, index_key;
 
-static void push_kept(lua_State *lua, const char *key)
-{
-    lua_pushlightuserdata(lua, (void *)key);
-    lua_rawget(lua, LUA_REGISTRYINDEX);
-}
-
-/* Stores the value on top and pops it. */
-static void keep(lua_State *lua, const char *key)
-{
-    lua_pushlightuserdata(lua, (void *)key);
-    lua_insert(lua, -2);
-    lua_rawset(lua, LUA_REGISTRYINDEX);
-}
-
 /* ---- variables ---- */
 
 /* Adds an upvalue, on top of the stack, to the list of variables. */
@@ -166,7 +152,7 @@ static bool has_variable_changed(lua_State *lua, int list, int at)
 /* Pushes a library's environment. */
 static void push_environment(lua_State *lua, const struct loaded_library *library)
 {
-    push_kept(lua, &libraries_key);
+    script_push_kept(lua, &libraries_key);
     lua_rawgeti(lua, -1, library->place);
     assert(lua_touserdata(lua, -1) == library);
     lua_getfenv(lua, -1);
@@ -217,7 +203,7 @@ static void forget_changed(lua_State *lua, struct script_state *state)
 {
     state->worker->unsettled = (struct unsettled){.request = NULL};
     state->functions = NULL;
-    push_kept(lua, &libraries_key);
+    script_push_kept(lua, &libraries_key);
     for (int i = 1, count = lua_istable(lua, -1) ? (int)lua_objlen(lua, -1) : 0; i <= count; i++) {
         lua_rawgeti(lua, -1, i);
         struct loaded_library *library = lua_touserdata(lua, -1);
@@ -344,7 +330,7 @@ static void make_index(lua_State *lua, struct script_state *state, int libraries
         }
         lua_pop(lua, 1);
     }
-    keep(lua, &index_key);
+    script_keep(lua, &index_key);
     state->functions = index;
 }
 
@@ -370,7 +356,7 @@ static void load_all(lua_State *lua, struct script_state *state, const struct li
     int count = 0;
     state->functions = NULL;
     state->register_until = UINT64_MAX;
-    push_kept(lua, &libraries_key);
+    script_push_kept(lua, &libraries_key);
     lua_newtable(lua);
     int fresh = lua_gettop(lua), old = fresh - 1;
     for (size_t at = 0; libraries_next(libraries, &at, &library);) {
@@ -387,7 +373,7 @@ static void load_all(lua_State *lua, struct script_state *state, const struct li
         lua_rawseti(lua, fresh, count);
     }
     make_index(lua, state, fresh, total);
-    keep(lua, &libraries_key);
+    script_keep(lua, &libraries_key);
     lua_pop(lua, 1);
     state->functions_stamp = libraries->stamp;
 }

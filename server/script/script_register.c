@@ -15,20 +15,6 @@
  * of the metatable's field that refers to them, and the table of what is registered. */
 static const char loading_key, usual_key, index_key, registered_key;
 
-static void push_kept(lua_State *lua, const char *key)
-{
-    lua_pushlightuserdata(lua, (void *)key);
-    lua_rawget(lua, LUA_REGISTRYINDEX);
-}
-
-/* Stores the value on top and pops it. */
-static void keep(lua_State *lua, const char *key)
-{
-    lua_pushlightuserdata(lua, (void *)key);
-    lua_insert(lua, -2);
-    lua_rawset(lua, LUA_REGISTRYINDEX);
-}
-
 /* ---- arguments of register_function ---- */
 
 /* Reads the flags from the list on top. */
@@ -131,7 +117,7 @@ static void add_function(lua_State *lua)
     name.data = lua_tolstring(lua, -1, &name.len);
     if (!library_name_is_good(name))
         script_raise(lua, LIBRARY_BAD_NAME);
-    push_kept(lua, &registered_key);
+    script_push_kept(lua, &registered_key);
     lua_pushvalue(lua, -2);
     lua_rawget(lua, -2);
     if (!lua_isnil(lua, -1))
@@ -165,7 +151,7 @@ void script_begin_registering(lua_State *lua)
 {
     lua_newtable(lua);
     lua_pushvalue(lua, -1);
-    keep(lua, &registered_key);
+    script_keep(lua, &registered_key);
 }
 
 /* ---- globals ---- */
@@ -189,13 +175,13 @@ void script_open_loading(lua_State *lua)
     script_seal(lua);
     lua_setfield(lua, -2, "redis");
     script_refuse_unknown(lua);
-    keep(lua, &loading_key);
+    script_keep(lua, &loading_key);
     lua_getmetatable(lua, LUA_GLOBALSINDEX);
     lua_getfield(lua, -1, "__index");
-    keep(lua, &usual_key);
+    script_keep(lua, &usual_key);
     lua_pop(lua, 1);
     lua_pushliteral(lua, "__index");
-    keep(lua, &index_key);
+    script_keep(lua, &index_key);
 }
 
 void script_use_loading(lua_State *lua, bool is_loading)
@@ -203,8 +189,8 @@ void script_use_loading(lua_State *lua, bool is_loading)
     int has_one = lua_getmetatable(lua, LUA_GLOBALSINDEX);
     assert(has_one);
     (void)has_one;
-    push_kept(lua, &index_key);
-    push_kept(lua, is_loading ? &loading_key : &usual_key);
+    script_push_kept(lua, &index_key);
+    script_push_kept(lua, is_loading ? &loading_key : &usual_key);
     lua_rawset(lua, -3);
     lua_pop(lua, 1);
 }

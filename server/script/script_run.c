@@ -479,6 +479,20 @@ bool script_compile(struct script_state *state, struct script *script, struct re
     return compilation.is_good;
 }
 
+const char *script_read_key_count(const struct call *call, const char *bad, size_t *count)
+{
+    int64_t number;
+    *count = 0;
+    if (!resp_read_int64(call->argv[2].data, call->argv[2].len, &number))
+        return bad;
+    if (number > (int64_t)call->argc - 3)
+        return "ERR Number of keys can't be greater than number of args";
+    if (number < 0)
+        return "ERR Number of keys can't be negative";
+    *count = (size_t)number;
+    return NULL;
+}
+
 bool script_may_begin(const struct call *call, uint32_t flags, bool is_readonly)
 {
     const char *problem = NULL;

@@ -19,6 +19,9 @@ struct script_state *script_state_get(struct worker *worker);
  * only memory was missing. */
 bool script_compile(struct script_state *state, struct script *script, struct resp_writer *reply);
 
+/* Parses the number of keys, argument 2. Returns NULL, or the error: `bad` if it is no number. */
+const char *script_read_key_count(const struct call *call, const char *bad, size_t *count);
+
 /* Whether code with these flags may run now, for a command that may write or not. False: an error
  * reply was written. */
 bool script_may_begin(const struct call *call, uint32_t flags, bool is_readonly);

@@ -243,3 +243,16 @@ void script_state_free(struct script_state *state)
     free(state->args);
     free(state);
 }
+
+void script_push_kept(lua_State *lua, const void *key)
+{
+    lua_pushlightuserdata(lua, (void *)key);
+    lua_rawget(lua, LUA_REGISTRYINDEX);
+}
+
+void script_keep(lua_State *lua, const void *key)
+{
+    lua_pushlightuserdata(lua, (void *)key);
+    lua_insert(lua, -2);
+    lua_rawset(lua, LUA_REGISTRYINDEX);
+}

@@ -94,6 +94,10 @@ bool script_note_reply(struct script_state *state, size_t bytes);
 /* Called after a run or a compilation: returns unused memory to the other workers. */
 void script_settle_memory(struct script_state *state);
 
+/* A value in Lua's registry, whose key is this address. The second one takes it from the stack. */
+void script_push_kept(lua_State *lua, const void *key);
+void script_keep(lua_State *lua, const void *key);
+
 static inline struct script_state *script_state_of(lua_State *lua)
 {
     void *state;
