@@ -508,6 +508,7 @@ STORAGE_TEST_SRC := \
 SERVED_TEST_SRC := \
 	tests/storage/recovery/test_cuts_function.c \
 	tests/storage/recovery/test_cuts_stream.c
+SERVED_RIG_SRC = tests/storage/recovery/served_cuts.c $(STORAGE_RIG_SRC)
 STORAGE_TESTS := $(basename $(notdir $(STORAGE_TEST_SRC) $(SERVED_TEST_SRC)))
 
 WAIT_TESTS := test_borrowed test_bulk_load test_ordered_keys test_random test_snapshot test_lock_handoff test_runner test_tree test_tree_reads test_tree_room # also with reads that wait at random
@@ -1004,7 +1005,7 @@ $(OBJ)/served.o: $(SERVED_OBJECTS)
 	$(OBJCOPY) --wildcard --keep-global-symbol='served_*' $@.all $@
 
 define served_test_rule
-$(BUILD)/tests/$(1): $(OBJ)/$(2:.c=.o) $(OBJ)/served.o $(call objects,$(STORAGE_RIG_SRC)) $(STORAGE_INSIDE)
+$(BUILD)/tests/$(1): $(OBJ)/$(2:.c=.o) $(OBJ)/served.o $(call objects,$(SERVED_RIG_SRC)) $(STORAGE_INSIDE)
 	@mkdir -p $$(@D)
 	$(CC) $(LDFLAGS) -o $$@ $$^ -lcmocka $(SERVER_LIBS) $(STORAGE_LIBS)
 endef
