@@ -80,13 +80,16 @@ static bool prefetch_command(struct resp_parser *ahead_parser, const char *data,
  * tracks. */
 static void prefetch_tracked(const struct read_ahead *look, uint32_t key_count)
 {
+    struct tracking *tracking = look->worker->server->tracking;
+    if (tracking_clients(tracking) == 0)
+        return;
     bool looks = look->session->tracker != NULL;
     for (uint32_t i = 0; i < look->count && !looks; i++) {
         const struct command *command = look->commands[i].command;
         looks = command != NULL && (command->flags & CMD_WRITE) != 0;
     }
     if (looks)
-        tracking_prefetch(look->worker->server->tracking, look->keys, key_count);
+        tracking_prefetch(tracking, look->keys, key_count);
 }
 
 static void read_ahead(struct read_ahead *look, struct resp_limits limits, const char *data,

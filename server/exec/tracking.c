@@ -345,8 +345,7 @@ bool tracking_note_keys(struct call *call)
 
 void tracking_prefetch(struct tracking *tracking, const struct store_key *keys, uint32_t count)
 {
-    if (tracking_clients(tracking) > 0)
-        tracking_table_prefetch(tracking->table, keys, count);
+    tracking_table_prefetch(tracking->table, keys, count);
 }
 
 /* As in Redis, CLIENT and its subcommands do not count. */
