@@ -27,6 +27,7 @@ CUT_BOOTS ?= 10
 LONG_SECONDS ?= 3600
 TINY_SESSIONS ?= 200
 PIPE_MB ?= 1024
+STREAM_ENTRIES ?= 10000000
 COVERAGE_PARTS ?= unit server
 RDMA_MODES ?= send write
 TEST_LANES ?= 2
@@ -147,6 +148,7 @@ SERVER_SRC := \
 	server/core/errorstats.c \
 	server/core/latency.c \
 	server/core/process.c \
+	server/core/readonly_names.c \
 	server/core/round_clock.c \
 	server/core/server.c \
 	server/core/worker.c \
@@ -674,7 +676,7 @@ BENCH_PROGRAMS := $(BIN)/bench-load $(BIN)/bench-engine $(RDMA_BENCH_PROGRAMS)
 
 # ---- targets ----
 
-.PHONY: all server clients checker unit test tiny-test check objects figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest stoptest pipetest longtest cuttest memtest memscenarios fuzz bench bench-tools bench-compare \
+.PHONY: all server clients checker unit test tiny-test check objects figures coverage tidy compile_commands clang-warnings asan tsan ubsan powercut killtest stoptest pipetest streamtest longtest cuttest memtest memscenarios fuzz bench bench-tools bench-compare \
 	mutants gaptest rdma-test rdma-asan rdma-suite bench-device bench-recover bench-workers bench-index bench-exec bench-hitrate bench-datatypes bench-stalls bench-space bench-tracking bench-instructions bench-transports conformance conformance-all install clean help FORCE
 .DELETE_ON_ERROR:
 
@@ -708,6 +710,7 @@ help:
 	@echo '                  scripts of up to POWERCUT_LETTERS (3) operations'
 	@echo 'make longtest     random commands beside stock Redis, then spoiled ones, for LONG_SECONDS (3600) each'
 	@echo 'make pipetest     pipelines of PIPE_MB (1024) megabytes, written before the first reply is read'
+	@echo 'make streamtest   a stream of STREAM_ENTRIES (10 million) in a small cache, a tenth as many groups, consumers'
 	@echo 'make stoptest     every order of two stops, at every moment of a server'
 	@echo 'make killtest     ends the server under load by kill -9 KILL_CYCLES (200) times'
 	@echo 'make memtest      random commands from MEMORY_CLIENTS (200) clients for MEMORY_SECONDS (300), and what'
@@ -804,6 +807,10 @@ tiny-test:
 pipetest: server
 	VELLUM_PIPE_MB=$(PIPE_MB) VELLUM_SERVER=$(CURDIR)/$(SERVER) \
 	    python3 -m pytest -q -p no:cacheprovider tests/server/test_long_pipelines.py
+
+streamtest: server
+	VELLUM_STREAM_ENTRIES=$(STREAM_ENTRIES) VELLUM_SERVER=$(CURDIR)/$(SERVER) \
+	    python3 -m pytest -q -p no:cacheprovider tests/server/test_long_streams.py
 
 stoptest: server
 	VELLUM_STOPS=all VELLUM_SERVER=$(CURDIR)/$(SERVER) \

@@ -27,6 +27,7 @@
 #include "server/pubsub/pubsub.h"
 #include "server/script/script.h"
 #include "server/core/latency.h"
+#include "server/core/readonly_names.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/long_run.h"
 #include "server/exec/tracking.h"
@@ -363,10 +364,11 @@ static bool run_process(struct server *server)
     server->scripts = scripts_new();
     server->slowlog = slowlog_new();
     server->latency = latency_new();
+    server->readonly_names = readonly_names_new();
     server->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (server->workers == NULL || server->pubsub == NULL || server->scripts == NULL ||
-        server->slowlog == NULL || server->latency == NULL || server->stop_fd < 0 ||
-        !process_catch_signals(server, &signals)) {
+        server->slowlog == NULL || server->latency == NULL || server->readonly_names == NULL ||
+        server->stop_fd < 0 || !process_catch_signals(server, &signals)) {
         log_line(&server->log, CONFIG_LOG_WARNING, "Cannot start: %s", strerror(errno));
         return false;
     }
@@ -376,6 +378,7 @@ static bool run_process(struct server *server)
              is_well ? "" : " after a failure");
     process_release_signals(signals);
     close(server->stop_fd);
+    readonly_names_free(server->readonly_names);
     latency_free(server->latency);
     slowlog_free(server->slowlog);
     scripts_free(server->scripts);

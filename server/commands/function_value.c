@@ -5,6 +5,7 @@
 
 #include "server/base/rng.h"
 #include "server/base/sha1.h"
+#include "server/core/readonly_names.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/pubsub/effects.h"
@@ -16,6 +17,60 @@ static const char value_name[] = "functions";
 void function_value_key(const struct call *call, struct store_key *key, enum store_mode mode)
 {
     store_key(call->server->store, key, STORE_META_DB, value_name, sizeof value_name - 1, mode);
+}
+
+/* ---- what is shown of it ---- */
+
+/* Calls `visit` for each function that does not write. */
+static void each_readonly(const struct libraries *libraries,
+                          void (*visit)(void *arg, struct resp_slice name), void *arg)
+{
+    struct library library;
+    struct library_function function;
+    for (size_t at = 0; libraries_next(libraries, &at, &library);)
+        for (size_t in = 0; library_next_function(&library, &in, &function);)
+            if ((function.flags & SCRIPT_NO_WRITES) != 0)
+                visit(arg, function.name);
+}
+
+struct names_size {
+    uint32_t count;
+    size_t bytes;
+};
+
+static void count_name(void *arg, struct resp_slice name)
+{
+    struct names_size *size = arg;
+    size->count++;
+    size->bytes += name.len;
+}
+
+static void add_name(void *arg, struct resp_slice name)
+{
+    name_set_add(arg, name);
+}
+
+static struct libraries_shown shown_of(const struct libraries *libraries)
+{
+    return (struct libraries_shown){.is_set = true,
+                                    .count = libraries->count,
+                                    .functions = libraries->function_count,
+                                    .bytes = libraries->len,
+                                    .stamp = libraries->stamp};
+}
+
+/* Of libraries that have been read whole. False: out of memory. */
+static bool show_names(const struct libraries *libraries, struct libraries_shown *shown)
+{
+    struct names_size size = {.count = 0};
+    each_readonly(libraries, count_name, &size);
+    if (size.count == 0)
+        return true;
+    shown->readonly_names = name_set_new(size.count, size.bytes);
+    if (shown->readonly_names == NULL)
+        return false;
+    each_readonly(libraries, add_name, shown->readonly_names);
+    return true;
 }
 
 /* ---- reading ---- */
@@ -66,14 +121,15 @@ static enum store_result put(struct call *call, const char *bytes, size_t len,
                              const struct libraries *libraries)
 {
     struct store_key key;
+    struct libraries_shown shown = shown_of(libraries);
     function_value_key(call, &key, STORE_EXCLUSIVE);
+    if (!show_names(libraries, &shown))
+        return STORE_NO_MEMORY;
     enum store_result result = store_put(call->txn, &key, 0, bytes, len, STORE_NO_EXPIRY);
+    struct libraries_shown *dropped = result == STORE_OK ? &call->effects->libraries : &shown;
+    server_drop_libraries(dropped);
     if (result == STORE_OK)
-        call->effects->libraries = (struct libraries_shown){.is_set = true,
-                                                            .count = libraries->count,
-                                                            .functions = libraries->function_count,
-                                                            .bytes = len,
-                                                            .stamp = libraries->stamp};
+        call->effects->libraries = shown;
     return result;
 }
 
@@ -303,21 +359,26 @@ struct show_request {
 
 static enum store_result show_stored(struct store_txn *txn, struct store_request *request)
 {
-    struct show_request *show = (struct show_request *)request;
+    struct server *server = ((struct show_request *)request)->server;
     struct libraries libraries;
     struct store_item item;
     char head[LIBRARIES_HEAD];
+    const char *bytes;
     enum store_result result = store_get(txn, request->keys, &item);
     if (result != STORE_OK || item.length < sizeof head)
         return result;
     result = store_read(txn, &item, 0, sizeof head, head);
-    if (result == STORE_OK && libraries_read_head(&libraries, head, item.length))
-        server_show_libraries(show->server,
-                              &(struct libraries_shown){.count = libraries.count,
-                                                        .functions = libraries.function_count,
-                                                        .bytes = item.length,
-                                                        .stamp = libraries.stamp},
-                              0);
+    if (result != STORE_OK || !libraries_read_head(&libraries, head, item.length))
+        return result;
+    struct libraries_shown shown = shown_of(&libraries);
+    result = store_load(txn, &item, &bytes);
+    if (result == STORE_OK) {
+        libraries.bytes = bytes;
+        if (!show_names(&libraries, &shown)) /* then calls lock and wait more than they need */
+            result = STORE_NO_MEMORY;
+    }
+    if (result != STORE_WAIT)
+        server_show_libraries(server, &shown, 0);
     return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include "server/base/heap.h"
 #include "server/core/process.h"
+#include "server/core/readonly_names.h"
 
 #define MEMORY_MIN (64ull * 1024 * 1024)
 #define PURGE_SHARE 32 /* of maxmemory */
@@ -113,12 +114,21 @@ void server_set_policy(struct server *server)
     store_set_policy(server->store, &policy);
 }
 
-void server_show_libraries(struct server *server, const struct libraries_shown *libraries,
+void server_show_libraries(struct server *server, struct libraries_shown *libraries,
                            uint64_t commit)
 {
+    readonly_names_publish(server->readonly_names, libraries->readonly_names);
     atomic_store_explicit(&server->library_count, libraries->count, memory_order_relaxed);
     atomic_store_explicit(&server->function_count, libraries->functions, memory_order_relaxed);
     atomic_store_explicit(&server->library_bytes, libraries->bytes, memory_order_relaxed);
     atomic_store_explicit(&server->library_commit, commit, memory_order_relaxed);
     atomic_store_explicit(&server->library_stamp, libraries->stamp, memory_order_release);
+    *libraries = (struct libraries_shown){.is_set = false};
+}
+
+void server_drop_libraries(struct libraries_shown *libraries)
+{
+    if (libraries->is_set)
+        name_set_free(libraries->readonly_names);
+    *libraries = (struct libraries_shown){.is_set = false};
 }

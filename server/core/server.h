@@ -37,10 +37,12 @@ struct info_rates {
 
 #define SERVER_PROBLEM_MAX 160
 
-/* What INFO and FUNCTION STATS show of the libraries of functions. */
+/* What is known of the libraries of functions without reading them, for INFO and FUNCTION STATS
+ * among others. */
 struct libraries_shown {
     bool is_set;
     uint64_t count, functions, bytes, stamp;
+    struct name_set *readonly_names; /* owned; NULL: none */
 };
 
 struct server {
@@ -77,6 +79,7 @@ struct server {
      * one */
     _Atomic uint64_t library_count, function_count, library_bytes;
     _Atomic uint64_t library_stamp, library_commit;
+    struct readonly_names *readonly_names;
     struct info_rates rates;
     const struct rdma_ops *rdma_ops; /* set by main; NULL: built without RDMA */
     struct rdma_devices *rdma;       /* NULL: none; then `rdma_problem`, if any, says why */
@@ -118,9 +121,12 @@ uint64_t server_process_bytes(void *server, uint64_t mapped, int64_t noted, bool
 /* Returns unused pages of the heap to the system: see heap_purge. */
 void server_purge_heap(struct server *server);
 
-/* They have been changed by this commit. Called before its lock of them is released. */
-void server_show_libraries(struct server *server, const struct libraries_shown *libraries,
+/* They have been changed by this commit. Called before its lock of them is released. Takes what
+ * `libraries` owns. */
+void server_show_libraries(struct server *server, struct libraries_shown *libraries,
                            uint64_t commit);
+/* Frees what they own. They are no longer set. */
+void server_drop_libraries(struct libraries_shown *libraries);
 
 /* Sets the store's eviction policy from the configuration. */
 void server_set_policy(struct server *server);

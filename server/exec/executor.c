@@ -142,7 +142,6 @@ static void on_store_leave(struct store_request *store_request, enum store_resul
     if (request->effects.libraries.is_set)
         server_show_libraries(request->call.server, &request->effects.libraries,
                               request->store.shown);
-    request->effects.libraries.is_set = false;
     if (request->call.nested_calls == NULL)
         monitor_tell(request);
     if (!invalidation_is_empty(&request->reread))

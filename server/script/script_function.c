@@ -18,6 +18,7 @@
 
 #include "server/core/call.h"
 #include "server/core/commandstats.h"
+#include "server/core/readonly_names.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/exec/nested.h"
@@ -214,6 +215,11 @@ static void forget_changed(lua_State *lua, struct script_state *state)
     lua_pop(lua, 1);
 }
 
+static uint64_t stamp_now(struct server *server)
+{
+    return atomic_load_explicit(&server->library_stamp, memory_order_acquire);
+}
+
 uint64_t script_known_stamp(const struct script_state *state, struct call *call)
 {
     bool is_known = state->functions != NULL && !are_variables_void(state->worker, call);
@@ -224,8 +230,7 @@ bool script_knows_libraries(const struct script_state *state, struct call *call)
 {
     if (state->functions == NULL || are_variables_void(state->worker, call))
         return false;
-    return state->functions_stamp ==
-           atomic_load_explicit(&call->server->library_stamp, memory_order_acquire);
+    return state->functions_stamp == stamp_now(call->server);
 }
 
 /* ---- loading ---- */
@@ -323,7 +328,7 @@ static void make_index(lua_State *lua, struct script_state *state, int libraries
         lua_rawgeti(lua, libraries, i);
         struct loaded_library *library = lua_touserdata(lua, -1);
         for (uint32_t j = 0; j < library->count; j++) {
-            uint32_t at = library_hash(library->functions[j].name) & index->mask;
+            uint32_t at = function_name_hash(library->functions[j].name) & index->mask;
             while (index->slots[at] != NULL)
                 at = (at + 1) & index->mask;
             index->slots[at] = &library->functions[j];
@@ -437,9 +442,9 @@ bool script_try_library(struct script_state *state, struct call *call, struct li
 
 static struct loaded_function *find(const struct function_index *index, struct resp_slice name)
 {
-    for (uint32_t at = library_hash(name) & index->mask; index->slots[at] != NULL;
+    for (uint32_t at = function_name_hash(name) & index->mask; index->slots[at] != NULL;
          at = (at + 1) & index->mask)
-        if (library_same_name(index->slots[at]->name, name))
+        if (function_name_same(index->slots[at]->name, name))
             return index->slots[at];
     return NULL;
 }
@@ -449,10 +454,12 @@ struct function_hint script_function_hint(const struct worker *worker, struct re
     const struct script_state *state = worker->scripts;
     const struct loaded_function *function =
         state != NULL && state->functions != NULL ? find(state->functions, name) : NULL;
-    if (function == NULL)
-        return (struct function_hint){.is_readonly = false};
-    return (struct function_hint){.is_readonly = (function->flags & SCRIPT_NO_WRITES) != 0,
-                                  .wants_all = function->wants_all};
+    struct function_hint hint = {.wants_all = function != NULL && function->wants_all};
+    if (function != NULL && state->functions_stamp == stamp_now(worker->server))
+        hint.is_readonly = (function->flags & SCRIPT_NO_WRITES) != 0;
+    else
+        hint.is_readonly = readonly_names_has(worker->server->readonly_names, name);
+    return hint;
 }
 
 void script_note_wants_all(struct script_state *state)

@@ -49,7 +49,8 @@ bool script_push_function(lua_State *lua, struct script_state *state,
 /* After a run: notes whether variables of its library have changed. Needs no memory. */
 void script_note_variables(struct script_state *state);
 
-/* A guess, before the libraries have been read: which keys the function needs, and how. */
+/* A guess, before the libraries have been read: whether the function writes, as of their last
+ * commit, and whether it has needed undeclared keys on this worker. */
 struct function_hint {
     bool is_readonly, wants_all;
 };

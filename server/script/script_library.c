@@ -7,6 +7,7 @@
 
 #include "server/config/config_words.h"
 #include "server/core/command.h"
+#include "server/core/readonly_names.h"
 
 #define LIBRARY_HEAD 24
 #define FUNCTION_HEAD 12
@@ -112,33 +113,10 @@ bool library_name_is_good(struct resp_slice name)
     return name.len > 0;
 }
 
-static unsigned char lower(char c)
-{
-    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-uint32_t library_hash(struct resp_slice name)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < name.len; i++)
-        hash = (hash ^ lower(name.data[i])) * 16777619u;
-    return hash;
-}
-
 static int compare_names(const void *left, const void *right)
 {
     const struct resp_slice *a = left, *b = right;
-    for (size_t i = 0; i < a->len && i < b->len; i++) {
-        int difference = lower(a->data[i]) - lower(b->data[i]);
-        if (difference != 0)
-            return difference;
-    }
-    return a->len < b->len ? -1 : a->len > b->len;
-}
-
-bool library_same_name(struct resp_slice a, struct resp_slice b)
-{
-    return a.len == b.len && compare_names(&a, &b) == 0;
+    return function_name_compare(*a, *b);
 }
 
 int libraries_find_twice(const struct libraries *libraries, struct resp_slice *name)
@@ -157,7 +135,7 @@ int libraries_find_twice(const struct libraries *libraries, struct resp_slice *n
     qsort(names, count, sizeof *names, compare_names);
     for (size_t i = 1; i < count && is_twice == 0; i++) {
         *name = names[i];
-        is_twice = library_same_name(names[i - 1], names[i]);
+        is_twice = function_name_same(names[i - 1], names[i]);
     }
     free(names);
     return is_twice;

@@ -88,8 +88,4 @@ bool library_name_is_good(struct resp_slice name);
     "Library names can only contain letters, numbers, or underscores(_) and must be at least one " \
     "character long"
 
-/* A name's hash, and whether two are the same: whatever their case. */
-uint32_t library_hash(struct resp_slice name);
-bool library_same_name(struct resp_slice a, struct resp_slice b);
-
 #endif

@@ -218,9 +218,17 @@ fault("variables-left-by-exec", "server/script/script_function.c",
       by=["wait/test_functions.py::test_variables_in_a_transaction"])
 fault("stale-libraries-called", "server/script/script_function.c",
       "a worker calls the functions that it has loaded, whatever has been loaded since",
-      ("return state->functions_stamp == atomic_load_explicit(&call->server->library_stamp, memory_order_acquire);",
+      ("return state->functions_stamp == stamp_now(call->server);",
        "return state->functions_stamp != 0;"),
       by=["test_functions.py::test_load_is_seen_by_all_workers"])
+fault("stale-flags-believed", "server/script/script_function.c",
+      "the flags that a worker has loaded count, whatever has been loaded since",
+      ("function != NULL && state->functions_stamp == stamp_now(worker->server)", "function != NULL"),
+      by=["test_pause.py::test_functions_that_no_worker_has_called"])
+fault("flags-not-at-start", "server/commands/function_value.c",
+      "after a restart, functions that nobody has called count as writing",
+      ("if (!show_names(&libraries, &shown)) /*", "if (false) /*"),
+      by=["test_pause.py::test_functions_after_a_restart"])
 fault("libraries-unbounded", "server/commands/function_value.c",
       "libraries may take all memory",
       ("if (bytes <= addition->most)", "if (true)"),

@@ -423,3 +423,53 @@ def test_info_shows_the_pause(connect, pauser):  # noqa: F811
 def test_help(connect):  # noqa: F811
     lines = connect().call("CLIENT", "HELP")
     assert b"PAUSE <timeout> [WRITE|ALL]\r\n" in lines and b"UNPAUSE\r\n" in lines
+
+
+def library(version, *functions):
+    """Functions of these names and flags, each of which returns its library's version."""
+    return (f"#!lua name=lib{version}\n" + "".join(
+        f"redis.register_function{{function_name='{name}', callback=function() return {version} end, "
+        f"flags={{{flags}}}}}\n" for name, flags in functions))
+
+
+def test_functions_that_no_worker_has_called(connect, pauser):  # noqa: F811
+    """Whether they write is known at once on each worker, to any case of the name, and after a change."""
+    readers = [(f"read_{i}", "'allow-stale', 'no-writes'") for i in range(20)]
+    assert pauser.call("FUNCTION", "LOAD", library(1, ("write", ""), ("later", "'no-writes'"), *readers)) == bulk("lib1")
+    assert pauser.call("CLIENT", "PAUSE", LONG, "WRITE") == b"+OK\r\n"
+    for name, _ in readers:
+        assert connect().call("FCALL", name.upper(), "0") == b":1\r\n"
+    writing = [connect() for _ in range(3)]
+    for raw in writing:
+        raw.send(encode("FCALL", "write", "0"))
+    blocked(pauser, 3)
+    pauser.call("CLIENT", "UNPAUSE")
+    assert [raw.reply() for raw in writing] == [b":1\r\n"] * 3
+
+    assert pauser.call("FUNCTION", "DELETE", "lib1") == b"+OK\r\n"
+    assert pauser.call("FUNCTION", "LOAD", library(2, ("write", "'no-writes'"), ("later", ""))) == bulk("lib2")
+    assert pauser.call("CLIENT", "PAUSE", LONG, "WRITE") == b"+OK\r\n"
+    for _ in range(6):
+        assert connect().call("FCALL", "write", "0") == b":2\r\n"
+    late = connect()
+    late.send(encode("FCALL", "later", "0"))
+    blocked(pauser, 1)
+    pauser.call("CLIENT", "UNPAUSE")
+    assert late.reply() == b":2\r\n"
+    assert pauser.call("FUNCTION", "FLUSH") == b"+OK\r\n"
+
+
+def test_functions_after_a_restart(make_server):
+    server = make_server()
+    with server.raw() as raw:
+        assert raw.call("FUNCTION", "LOAD", library(1, ("read", "'no-writes'"), ("write", ""))) == bulk("lib1")
+    server.restart()
+    with server.raw() as raw, server.raw() as late:
+        assert raw.call("CLIENT", "PAUSE", LONG, "WRITE") == b"+OK\r\n"
+        late.send(encode("FCALL", "write", "0"))
+        for _ in range(6):
+            with server.raw() as other:
+                assert other.call("FCALL", "read", "0") == b":1\r\n"
+        blocked(raw, 1)
+        raw.call("CLIENT", "UNPAUSE")
+        assert late.reply() == b":1\r\n"

@@ -14,6 +14,7 @@
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
 #include "server/core/latency.h"
+#include "server/core/readonly_names.h"
 #include "server/exec/long_run.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/tracking.h"
@@ -113,6 +114,8 @@ struct fixture *fixture_new(struct store *store, uint32_t workers)
     assert_non_null(server->tracking);
     server->latency = latency_new();
     assert_non_null(server->latency);
+    server->readonly_names = readonly_names_new();
+    assert_non_null(server->readonly_names);
     assert_non_null(server->pubsub);
     server->stop_fd = eventfd(0, EFD_NONBLOCK);
     atomic_store(&server->workers_busy, workers);
@@ -163,6 +166,7 @@ enum store_result fixture_free(struct fixture *fixture)
     watch_registry_free(server->watches);
     pubsub_free(server->pubsub);
     slowlog_free(server->slowlog);
+    readonly_names_free(server->readonly_names);
     latency_free(server->latency);
     blocked_free(server->blocked);
     enum store_result result = store_close(server->store);
