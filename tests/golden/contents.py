@@ -123,6 +123,13 @@ def verify_timed(client):
         assert times == expiries(fields), key
 
 
+def verify_order(client, other):
+    """Names that agree in their first bytes may change places: there is none with such a neighbor."""
+    for each in client, other:
+        assert each.execute_command("VELLUM.RANGE", "-", "+") == sorted(each.keys())
+        assert each.execute_command("VELLUM.RANGE", "(p", "[o", "REV") == sorted(each.keys("o*"), reverse=True)
+
+
 def fill(client, other):
     """`other` is a client of database 3."""
     for key, value in STRINGS.items():
