@@ -36,13 +36,22 @@ static enum store_result collector_entry(struct call *call, struct collector *co
     return collector->out.failed ? STORE_NO_MEMORY : STORE_OK;
 }
 
+/* Ranks in the first tree. */
+struct range {
+    uint64_t first, end;
+};
+
+static const struct range whole = {0, UINT64_MAX};
+
 static enum store_result collector_tree(struct call *call, struct collector *collector,
-                                        struct store_tree *tree)
+                                        struct store_tree *tree, struct range range)
 {
     struct store_cursor cursor;
-    uint64_t count = store_tree_count(tree);
+    uint64_t count = store_tree_count(tree), end = count < range.end ? count : range.end;
+    if (collector->at < range.first)
+        collector->at = range.first;
     enum store_result result = store_tree_seek_rank(tree, collector->at, &cursor);
-    while (result == STORE_OK && collector->at < count) {
+    while (result == STORE_OK && collector->at < end) {
         result = collector_entry(call, collector, &cursor);
         if (result != STORE_OK)
             break;
@@ -56,13 +65,13 @@ static enum store_result collector_tree(struct call *call, struct collector *col
 
 static enum store_result collector_trees(struct call *call, struct collector *collector,
                                          const struct store_key *from,
-                                         const struct store_item *item)
+                                         const struct store_item *item, struct range range)
 {
     for (; collector->source < item->trees; collector->source++, collector->at = 0) {
         struct store_tree *tree;
         enum store_result result = store_tree_open(call->txn, from, item, collector->source, &tree);
         if (result == STORE_OK)
-            result = collector_tree(call, collector, tree);
+            result = collector_tree(call, collector, tree, collector->source == 0 ? range : whole);
         if (result != STORE_OK)
             return result;
     }
@@ -116,15 +125,16 @@ static enum store_result write_at_once(struct call *call, const struct collector
     return result == STORE_OK ? plant_in(trees, collector) : result;
 }
 
-enum store_result copy_trees(struct call *call, const struct store_key *from,
-                             const struct store_item *item, const struct store_key *to)
+static enum store_result copy_range(struct call *call, const struct store_key *from,
+                                    const struct store_item *item, struct range range,
+                                    const struct store_key *to)
 {
     struct collector *collector = collector_get(call);
     if (collector == NULL)
         return STORE_NO_MEMORY;
     enum store_result result = collector_build(call, collector, to, item->trees, false, fill);
     if (result == STORE_OK)
-        result = collector_trees(call, collector, from, item);
+        result = collector_trees(call, collector, from, item, range);
     if (result == STORE_OK)
         result = collector_build(call, collector, to, item->trees, true, fill);
     if (result != STORE_OK)
@@ -137,4 +147,20 @@ enum store_result copy_trees(struct call *call, const struct store_key *from,
     if (result == STORE_OK && item->wake_ms != STORE_NO_EXPIRY)
         store_set_wake(call->txn, to, item->wake_ms);
     return result;
+}
+
+enum store_result copy_trees(struct call *call, const struct store_key *from,
+                             const struct store_item *item, const struct store_key *to)
+{
+    return copy_range(call, from, item, whole, to);
+}
+
+enum store_result copy_trees_keep(struct call *call, const struct store_key *key, uint64_t first,
+                                  uint64_t count, struct store_item *item)
+{
+    struct range range = {first, first + count};
+    enum store_result result = store_get(call->txn, key, item);
+    if (result == STORE_OK)
+        result = copy_range(call, key, item, range, key);
+    return result == STORE_OK ? store_get(call->txn, key, item) : result;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "server/core/server.h"
+#include "server/types/copy_trees.h"
 #include "server/types/string_walk.h"
 #include "server/exec/keyspace.h"
 
@@ -229,10 +230,20 @@ enum store_result list_copy(struct list *list, const struct store_item *element,
     return STORE_OK;
 }
 
-/* Copies the remaining elements to a list that replaces this one. This is less work than removing
- * the others if those are the majority. */
+/* Copies the remaining elements to a list that replaces this one, in steps: together they may not
+ * fit into memory. */
+static enum store_result copy_kept(struct list *list, uint64_t index, uint64_t count)
+{
+    struct store_item item;
+    enum store_result result = copy_trees_keep(list->call, list->key, index, count, &item);
+    return result == STORE_OK ? open_tree(list, &item) : result;
+}
+
+/* Copies the remaining elements to a list that replaces this one. */
 static enum store_result write_anew(struct list *list, uint64_t index, uint64_t count)
 {
+    if (count > COPY_TREES_MANY)
+        return copy_kept(list, index, count);
     struct resp_slice *kept = store_alloc(list->call->txn, (count + 1) * sizeof(*kept));
     struct store_item element;
     struct list_place place;
@@ -268,7 +279,7 @@ enum store_result list_keep(struct list *list, uint64_t index, uint64_t count)
 {
     uint64_t total = list_count(list);
     assert(index <= total && count <= total - index);
-    if (list->tree != NULL && count < total - count)
+    if (list->tree != NULL && count < total - count) /* less work than removing the others */
         return write_anew(list, index, count);
     struct list_place place;
     enum store_result result = list_seek(list, index + count, &place);

@@ -8,6 +8,7 @@
 
 #include "server/exec/keyspace.h"
 #include "server/exec/long_run.h"
+#include "server/types/copy_trees.h"
 #include "server/types/packed.h"
 #include "server/types/string_walk.h"
 
@@ -347,6 +348,22 @@ enum store_result stream_delete(struct stream *stream, struct stream_id id, bool
     return result;
 }
 
+/* Copies the other entries and the state to a stream that replaces this one. */
+static enum store_result write_anew(struct stream *stream, uint64_t first)
+{
+    struct store_item item;
+    struct stream fresh;
+    enum store_result result =
+        copy_trees_keep(stream->call, stream->key, first, stream_count(stream) - first, &item);
+    if (result == STORE_OK)
+        result = stream_open(stream->call, stream->key, &item, &fresh);
+    if (result == STORE_OK) {
+        stream->entries = fresh.entries;
+        stream->state = fresh.state;
+    }
+    return result;
+}
+
 enum store_result stream_trim(struct stream *stream, uint64_t count)
 {
     struct store_cursor cursor;
@@ -354,6 +371,9 @@ enum store_result stream_trim(struct stream *stream, uint64_t count)
     stream->knows_first = false;
     if (count == 0)
         return STORE_OK;
+    uint64_t others = stream_count(stream) - count + store_tree_count(stream->state);
+    if (count > COPY_TREES_MANY && count > others)
+        return write_anew(stream, count);
     enum store_result result = store_tree_seek_rank(stream->entries, 0, &cursor);
     for (uint64_t i = 0; i < count && result == STORE_OK; i++) {
         result = store_tree_remove(&cursor);

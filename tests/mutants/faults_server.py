@@ -898,6 +898,14 @@ fault("grave-empty", "server/types/stream_group.c",
       "what a destroyed group has left stays for ever",
       ("result = remove_parts(&group, &most);", "most = 1;"),
       by=["test_stream_groups.py::test_what_a_destroyed_group_leaves_goes"])
+fault("trim-in-place", "server/types/stream.c",
+      "trimming removes any number of entries in one transaction",
+      ("if (count > COPY_TREES_MANY && count > others)", "if (false)"),
+      by=["test_long_trims.py::test_most_of_a_stream_beyond_memory"])
+fault("trim-forgets-groups", "server/types/copy_trees.c",
+      "what trimming keeps of a stream's state is as many entries as it keeps of the stream",
+      ("collector->source == 0 ? range : whole", "range"),
+      by=["test_long_trims.py::test_most_of_a_stream_beyond_memory"])
 fault("stream-node-not-whole", "server/commands/cmd_stream.c",
       "MAXLEN with ~ removes single entries",
       ("if (trim->is_rough) *count -= odd", "if (false) *count -= odd"),
