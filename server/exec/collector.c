@@ -142,6 +142,9 @@ enum store_result collector_step(struct call *call, struct collector *collector)
     enum store_result result;
     if (!collector->is_nested)
         store_drop_loaded(call->txn);
+    /* What has grown takes the place of frames, which the run's locks keep from all others. */
+    (void)collected_set(&collector->collected, held_bytes(collector));
+    store_make_room(call->txn);
     if (collector->is_reply)
         result = call_step(call, &collector->out);
     else if (collector->is_tail)
@@ -209,8 +212,12 @@ enum store_result collector_reply(struct call *call, struct collector *collector
 {
     /* The results of nested commands are kept until the last of them has run. */
     uint64_t copied = held_bytes(collector) + collector->out.len;
-    if (collector->is_nested && !collected_set(&collector->collected, copied))
-        return STORE_NO_MEMORY;
+    if (collector->is_nested) {
+        if (!collected_set(&collector->collected, copied))
+            return STORE_NO_MEMORY;
+        if ((call->command->flags & CMD_READONLY) != 0) /* it needs no item any more */
+            store_make_room(call->txn);
+    }
     return reply_spill_reply(call, &collector->spill, &collector->out);
 }
 

@@ -648,6 +648,24 @@ def test_a_transaction_s_replies_count_once(make_server):
 
 
 @pytest.mark.vellum
+def test_a_transaction_s_replies_take_the_place_of_pages(make_server):
+    """While it holds all partitions, whose pages fill the memory."""
+    server = make_server(maxmemory="64mb", journal_size="8mb", partitions=4)
+    client = server.client()
+    assert fill(client, 60_000) == (60_000, None)
+    client.hset("hash", mapping={f"f{i}": "y" * 100 for i in range(5000)})
+    for at in range(0, 60_000, 1000):
+        client.mget(*(f"k{i}" for i in range(at, at + 1000)))
+    server.peak_memory(reset=True)
+    pipe = client.pipeline()
+    for i in range(64):
+        pipe.exists(f"k{i}")
+    pipe.hrandfield("hash", -50_000, withvalues=True)
+    assert len(pipe.execute()[-1]) == 100_000
+    assert server.peak_memory() < 64 * MB * 1.05
+
+
+@pytest.mark.vellum
 @pytest.mark.parametrize("words", NAMED_OFTEN.values(), ids=NAMED_OFTEN.keys())
 def test_one_value_that_is_named_very_often(make_server, request, words):
     """A short command for a reply of hundreds of megabytes."""
