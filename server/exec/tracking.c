@@ -31,6 +31,8 @@
 #define FREE_PER_SECOND 100000    /* keys of a cleared table */
 #define ACCOUNT_STEP (256 * 1024) /* bytes: smaller changes are not reported to the store */
 #define SHORT_EVICT_MOST 4096     /* keys, when memory is short */
+#define PREFIX_COST 192           /* bytes, about: its entry, its client's, and the arguments' */
+#define TABLE_SHARE 4             /* the table may take maxmemory divided by this */
 
 struct tracking {
     struct server *server;
@@ -161,6 +163,11 @@ static void note_memory(struct conn *conn)
 bool tracking_add_prefixes(struct conn *conn, const struct resp_slice *names, uint32_t count)
 {
     struct tracking *tracking = conn->worker->server->tracking;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += names[i].len + PREFIX_COST;
+    if (bytes > ACCOUNT_STEP && !store_has_memory(tracking->server->store, bytes))
+        return false;
     pthread_rwlock_wrlock(&tracking->members);
     bool are_added = prefix_table_add(tracking->prefixes, conn->session.tracker, names, count);
     pthread_rwlock_unlock(&tracking->members);
@@ -252,12 +259,19 @@ static bool evict(struct tracking *tracking, struct worker *self)
     return tracking_table_evict(tracking->table, random ^ random >> 32, self);
 }
 
+static bool is_over_limit(const struct tracking *tracking)
+{
+    const struct server *server = tracking->server;
+    uint64_t limit = most_keys(server);
+    uint64_t memory = atomic_load_explicit(&server->memory_bound, memory_order_relaxed);
+    return (limit != 0 && tracking_table_keys(tracking->table) > limit) ||
+           tracking_table_bytes(tracking->table) > memory / TABLE_SHARE;
+}
+
 static void evict_over_limit(struct tracking *tracking, struct worker *self, uint32_t most)
 {
-    uint64_t limit = most_keys(tracking->server);
-    while (limit != 0 && tracking_table_keys(tracking->table) > limit && most-- > 0)
-        if (!evict(tracking, self))
-            return;
+    while (most-- > 0 && is_over_limit(tracking) && evict(tracking, self))
+        continue;
 }
 
 /* Keys that clients may have in their caches give way to anything else. */
@@ -371,6 +385,9 @@ void tracking_rest(struct worker *worker)
     evict_over_limit(tracking, worker, EVICT_PER_SECOND);
     tracking_table_rest(tracking->table, FREE_PER_SECOND);
     account(tracking, worker);
+    if (tracking_table_keys(tracking->table) > 0 &&
+        !store_has_memory(tracking->server->store, ACCOUNT_STEP))
+        give_way(tracking, worker);
 }
 
 uint64_t tracking_clients(const struct tracking *tracking)

@@ -149,19 +149,23 @@ void script_look_from_command(struct worker *worker)
 void script_kill(struct call *call, bool is_function)
 {
     struct server *server = call->server;
-    bool is_any = false, is_writing = false;
+    bool is_any = false, is_writing = false, is_other_writing = false;
     for (uint32_t i = 0; i < server->worker_count; i++) {
         struct script_shown *script = &server->workers[i]->script;
-        if (!atomic_load_explicit(&script->is_busy, memory_order_acquire) ||
-            atomic_load_explicit(&script->is_function, memory_order_relaxed) != is_function)
+        if (!atomic_load_explicit(&script->is_busy, memory_order_acquire))
             continue;
+        bool has_written = atomic_load_explicit(&script->has_written, memory_order_relaxed);
+        if (atomic_load_explicit(&script->is_function, memory_order_relaxed) != is_function) {
+            is_other_writing |= has_written;
+            continue;
+        }
         is_any = true;
-        if (atomic_load_explicit(&script->has_written, memory_order_relaxed))
+        if (has_written)
             is_writing = true;
         else
             atomic_store_explicit(&script->is_killed, true, memory_order_relaxed);
     }
-    if (is_writing)
+    if (is_writing || (!is_any && is_other_writing)) /* Redis looks at the kind last */
         resp_error(call->reply,
                    "UNKILLABLE Sorry the script already executed write commands against the "
                    "dataset. You can either wait the script termination or kill the server in a "

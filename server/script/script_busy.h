@@ -15,7 +15,7 @@ struct call;
 struct script_state;
 struct worker;
 
-#define SCRIPT_KILLED_TEXT "Script killed by user with SCRIPT KILL."
+#define SCRIPT_KILLED_TEXT "Script killed by user with SCRIPT KILL..."
 
 /* SCRIPT KILL and FUNCTION KILL: ends scripts, or functions, that have run longer than
  * busy-reply-threshold and have written nothing. */

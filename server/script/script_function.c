@@ -251,6 +251,7 @@ static void run_code(lua_State *lua, struct script_state *state, const struct li
     script_use_loading(lua, true);
     int status = lua_pcall(lua, 0, 0, 0);
     script_use_loading(lua, false);
+    script_end_registering(lua);
     state->registers = false;
     if (status == 0)
         return;
@@ -381,6 +382,18 @@ static void load_all(lua_State *lua, struct script_state *state, const struct li
     script_keep(lua, &libraries_key);
     lua_pop(lua, 1);
     state->functions_stamp = libraries->stamp;
+}
+
+void script_forget_libraries(struct script_state *state)
+{
+    if (state->functions == NULL || stamp_now(state->worker->server) != 0)
+        return;
+    state->functions = NULL;
+    lua_pushnil(state->lua);
+    script_keep(state->lua, &libraries_key);
+    lua_pushnil(state->lua);
+    script_keep(state->lua, &index_key);
+    lua_gc(state->lua, LUA_GCCOLLECT, 0);
 }
 
 /* ---- FUNCTION LOAD ---- */

@@ -43,6 +43,9 @@ bool script_try_library(struct script_state *state, struct call *call, struct li
 uint64_t script_known_stamp(const struct script_state *state, struct call *call);
 bool script_knows_libraries(const struct script_state *state, struct call *call);
 
+/* If there are none any more, what is loaded of them need take no memory. Needs none. */
+void script_forget_libraries(struct script_state *state);
+
 /* Pushes the function that the running call names. False: an error reply was written. */
 bool script_push_function(lua_State *lua, struct script_state *state,
                           const struct function_call *function);

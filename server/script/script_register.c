@@ -154,6 +154,12 @@ void script_begin_registering(lua_State *lua)
     script_keep(lua, &registered_key);
 }
 
+void script_end_registering(lua_State *lua)
+{
+    lua_pushnil(lua);
+    script_keep(lua, &registered_key);
+}
+
 /* ---- globals ---- */
 
 void script_open_loading(lua_State *lua)

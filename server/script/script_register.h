@@ -20,5 +20,7 @@ enum registered { REGISTERED_NAME = 1, REGISTERED_CALLBACK, REGISTERED_FLAGS, RE
 /* Pushes an empty table, in which functions are registered from now on: by their numbers, and by
  * their names. */
 void script_begin_registering(lua_State *lua);
+/* Nothing but that table holds them from now on. Needs no memory. */
+void script_end_registering(lua_State *lua);
 
 #endif

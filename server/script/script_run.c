@@ -550,6 +550,8 @@ enum store_result script_run(struct script_state *state, struct call *call, stru
     struct run run = {.state = state, .key_at = key_at, .arg_at = arg_at, .function = function};
     uint32_t db = session->db;
     size_t start = call->reply->len;
+    if (function == NULL)
+        script_forget_libraries(state);
     begin(state, call, script);
     state->is_readonly = is_readonly;
     state->is_over_memory = store_is_over_memory(call->server->store);

@@ -220,11 +220,19 @@ void memory_keep(struct store *store)
     shrink(store, UINT32_MAX, true);
 }
 
+/* Frames that have to give way and have not: as long as they are dirty or in use, they cannot. */
+static uint64_t late_frames(const struct store *store)
+{
+    uint64_t resident = atomic_load(&store->cache.arena.resident);
+    uint64_t limit = atomic_load(&store->cache.arena.limit);
+    return resident > limit ? (resident - limit) * PAGE_SIZE : 0;
+}
+
 static bool has_memory(const struct store *store, uint64_t bytes)
 {
     uint64_t budget = atomic_load_explicit(&store->memory_bytes, memory_order_relaxed);
     uint64_t kept = budget / RESERVE_SHARE < RESERVE_MOST ? budget / RESERVE_SHARE : RESERVE_MOST;
-    return (uint64_t)taken_now(store) + kept + bytes <= budget;
+    return (uint64_t)taken_now(store) + late_frames(store) + kept + bytes <= budget;
 }
 
 /* Before much is granted, and before anything is refused, measures again, unless a thread has just

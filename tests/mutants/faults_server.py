@@ -898,6 +898,18 @@ fault("grave-empty", "server/types/stream_group.c",
       "what a destroyed group has left stays for ever",
       ("result = remove_parts(&group, &most);", "most = 1;"),
       by=["test_stream_groups.py::test_what_a_destroyed_group_leaves_goes"])
+fault("tracking-table-takes-all", "server/exec/tracking.c",
+      "the keys that clients have read may take all memory",
+      ("tracking_table_bytes(tracking->table) > memory / TABLE_SHARE", "memory == 0"),
+      by=["test_tracking.py::test_the_table_leaves_room_for_others"])
+fault("registered-stays", "server/script/script_function.c",
+      "what the last library has registered is kept when it is gone",
+      ("script_end_registering(lua);", ""),
+      by=["test_functions.py::test_what_a_library_held_is_free_when_it_is_gone"])
+fault("replies-beside-pages", "server/exec/collector.c",
+      "a transaction that collects replies keeps all pages of its partitions",
+      ("if ((call->command->flags & CMD_READONLY) != 0) /*", "if (false) /*"),
+      by=["test_memory_limits.py::test_a_transaction_s_replies_take_the_place_of_pages"])
 fault("trim-in-place", "server/types/stream.c",
       "trimming removes any number of entries in one transaction",
       ("if (count > COPY_TREES_MANY && count > others)", "if (false)"),

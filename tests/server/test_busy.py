@@ -14,7 +14,7 @@ OK = b"+OK\r\n"
 PONG = b"+PONG\r\n"
 BUSY = (b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
         b"\r\n")
-KILLED = b"Script killed by user with SCRIPT KILL."
+KILLED = b"Script killed by user with SCRIPT KILL..."
 ENDLESS = "while true do pcall(error) end"
 
 pytestmark = pytest.mark.skipif(bool(harness.PROXY), reason="a worker is busy for its channels")

@@ -368,6 +368,25 @@ def test_payloads_go_to_redis_and_back(raw, stock):
         assert listed(other, "WITHCODE") == listed(raw, "WITHCODE")
 
 
+@pytest.mark.vellum
+@pytest.mark.parametrize("words", [["FLUSH"], ["DELETE", "lib"]], ids=["flush", "delete"])
+def test_what_a_library_held_is_free_when_it_is_gone(make_server, words):
+    """For other scripts, also where its worker calls no function any more."""
+    server = make_server(maxmemory="64mb")
+    script = "local t = {} for i = 1, 60000 do t[i] = ('x'):rep(50)..i end return #t"
+    raws = [server.raw() for _ in range(6)]
+    load(raws[0], library("local t = {} redis.register_function('hoard', function() for i = 1, 20000 do "
+                          "t[#t + 1] = ('x'):rep(100)..#t end end)"))
+    for raw in raws:
+        while b"not enough memory" not in raw.call("FCALL", "hoard", 0):
+            pass
+    assert raws[0].call("FUNCTION", *words) == OK
+    # One that has loaded them runs a script, or has not enough memory for long.
+    for raw in raws:
+        harness.eventually(lambda r=raw: r.call("EVAL", script, 0) == b":60000\r\n")
+        raw.close()
+
+
 # ---- busy ----
 
 BUSY = "BUSY Redis is busy running a script. You can only call {} KILL or SHUTDOWN NOSAVE."
@@ -434,6 +453,7 @@ def test_a_function_that_has_written_is_not_killed(busy):
         until = raw.call("TIME").split(b"\r\n")[2]
         thread = call("FCALL", "loop", 1, "k", b"%d" % (int(until) + 3))
         harness.eventually(lambda: raw.call("FUNCTION", "KILL").startswith(b"-UNKILLABLE"))
+        assert raw.call("SCRIPT", "KILL").startswith(b"-UNKILLABLE")
         thread.join()
         assert thread.reply == b"$-1\r\n"
         assert raw.call("EXISTS", "k") == b":1\r\n"

@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+import redis
 
 import harness
 from harness import bulk, encode, eventually
@@ -880,3 +881,25 @@ def test_a_change_told_elsewhere_is_known(server):
         thread.join()
     if errors:
         raise errors[0]
+
+
+@pytest.mark.vellum
+def test_the_table_leaves_room_for_others(make_server):
+    """However many keys a client reads, it takes a quarter of memory at most."""
+    server = make_server(maxmemory="64mb", journal_size="8mb")
+    with server.raw() as tracking, server.raw() as other:
+        tracking.call("CLIENT", "TRACKING", "on", "REDIRECT", client_id(other))
+        for start in range(0, 400_000, 5000):
+            tracking.send(b"".join(encode("GET", b"%040d" % i) for i in range(start, start + 5000)))
+            assert tracking.exactly(5 * 5000) == b"$-1\r\n" * 5000
+        client = server.client()
+        keys = client.info("stats")["tracking_total_keys"]
+        assert 50_000 < keys < 200_000, keys
+        assert client.mset({b"%040d" % i: "v" for i in range(5000)})
+        assert client.eval("local t = {} for i = 1, 60000 do t[i] = ('x'):rep(50)..i end return #t", 0) == 60_000
+        prefixes = [word for i in range(150_000) for word in ("PREFIX", b"p%07d" % i)]
+        try:
+            client.execute_command("CLIENT", "TRACKING", "on", "BCAST", "REDIRECT", client.client_id(), *prefixes)
+        except (redis.ResponseError, redis.ConnectionError):
+            pass
+        assert server.peak_memory() < 64 * 2**20 * 1.05
