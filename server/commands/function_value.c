@@ -127,7 +127,7 @@ static enum store_result put(struct call *call, const char *bytes, size_t len,
         return STORE_NO_MEMORY;
     enum store_result result = store_put(call->txn, &key, 0, bytes, len, STORE_NO_EXPIRY);
     struct libraries_shown *dropped = result == STORE_OK ? &call->effects->libraries : &shown;
-    server_drop_libraries(dropped);
+    libraries_shown_drop(dropped);
     if (result == STORE_OK)
         call->effects->libraries = shown;
     return result;

@@ -6,7 +6,6 @@
 
 #include "server/base/heap.h"
 #include "server/core/process.h"
-#include "server/core/readonly_names.h"
 
 #define MEMORY_MIN (64ull * 1024 * 1024)
 #define PURGE_SHARE 32 /* of maxmemory */
@@ -123,12 +122,5 @@ void server_show_libraries(struct server *server, struct libraries_shown *librar
     atomic_store_explicit(&server->library_bytes, libraries->bytes, memory_order_relaxed);
     atomic_store_explicit(&server->library_commit, commit, memory_order_relaxed);
     atomic_store_explicit(&server->library_stamp, libraries->stamp, memory_order_release);
-    *libraries = (struct libraries_shown){.is_set = false};
-}
-
-void server_drop_libraries(struct libraries_shown *libraries)
-{
-    if (libraries->is_set)
-        name_set_free(libraries->readonly_names);
-    *libraries = (struct libraries_shown){.is_set = false};
+    libraries->is_set = false;
 }

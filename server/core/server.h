@@ -12,6 +12,7 @@
 #include "storage/store.h"
 #include "server/base/version.h"
 #include "server/core/command.h"
+#include "server/core/readonly_names.h"
 #include "server/config/config.h"
 #include "server/config/log.h"
 
@@ -44,6 +45,14 @@ struct libraries_shown {
     uint64_t count, functions, bytes, stamp;
     struct name_set *readonly_names; /* owned; NULL: none */
 };
+
+/* Frees what they own. They are no longer set. */
+static inline void libraries_shown_drop(struct libraries_shown *libraries)
+{
+    if (libraries->is_set)
+        name_set_free(libraries->readonly_names);
+    libraries->is_set = false;
+}
 
 struct server {
     struct config config; /* see config.h for its locking */
@@ -125,8 +134,6 @@ void server_purge_heap(struct server *server);
  * `libraries` owns. */
 void server_show_libraries(struct server *server, struct libraries_shown *libraries,
                            uint64_t commit);
-/* Frees what they own. They are no longer set. */
-void server_drop_libraries(struct libraries_shown *libraries);
 
 /* Sets the store's eviction policy from the configuration. */
 void server_set_policy(struct server *server);

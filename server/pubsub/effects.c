@@ -14,7 +14,7 @@ void effects_init(struct effects *effects)
 {
     STAILQ_INIT(&effects->messages);
     STAILQ_INIT(&effects->lines);
-    effects->libraries = (struct libraries_shown){.is_set = false};
+    effects->libraries.is_set = false;
 }
 
 void effects_add(struct effects *effects, struct publication *publication)
@@ -58,5 +58,5 @@ void effects_drop(struct effects *effects)
         publication_release(one);
     }
     drop_lines(effects);
-    server_drop_libraries(&effects->libraries);
+    libraries_shown_drop(&effects->libraries);
 }
