@@ -148,7 +148,7 @@ SERVER_SRC := \
 	server/core/errorstats.c \
 	server/core/latency.c \
 	server/core/process.c \
-	server/core/readonly_names.c \
+	server/core/function_names.c \
 	server/core/round_clock.c \
 	server/core/server.c \
 	server/core/worker.c \
@@ -404,7 +404,7 @@ UNIT_TEST_SRC := \
 	tests/unit/server/core/test_command.c \
 	tests/unit/server/core/test_command_syntax.c \
 	tests/unit/server/core/test_latency.c \
-	tests/unit/server/core/test_readonly_names.c \
+	tests/unit/server/core/test_function_names.c \
 	tests/unit/server/exec/test_blocked.c \
 	tests/unit/server/exec/test_runner.c \
 	tests/unit/server/loop/test_rdma_loop.c \
@@ -472,7 +472,7 @@ test_resp_number_LINK = $(PROTOCOL_LIB)
 test_resp_parse_LINK = $(PROTOCOL_LIB)
 test_resp_write_LINK = $(PROTOCOL_LIB)
 test_runner_LINK = $(FIXTURE_TEST_LINK)
-test_readonly_names_LINK = $(call objects,server/core/readonly_names.c)
+test_function_names_LINK = $(call objects,server/core/function_names.c)
 test_script_library_LINK = $(SERVER_TEST_LINK)
 test_sha1_LINK = $(call objects,server/base/sha1.c)
 test_ttl_LINK = $(call objects,storage/index/ttl.c storage/index/index.c storage/base/ordered_table.c storage/base/cell_pool.c)
@@ -557,14 +557,14 @@ COLLECTION_TEST_LINK = $(call objects,server/commands/cmd_list.c server/commands
 
 # Commands run on the model, by drivers that stand for the runner.
 COMMAND_TEST_LINK = $(call objects,tests/unit/command_driver.c tests/unit/stand_ins.c \
-	server/core/call.c server/exec/keyspace.c server/core/readonly_names.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
+	server/core/call.c server/exec/keyspace.c server/core/function_names.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
 	server/commands/cmd_bitfield.c server/commands/cmd_bitmap.c server/commands/cmd_lcs.c server/commands/cmd_string.c \
 	server/commands/cmd_string_number.c server/types/string_build.c server/types/string_walk.c $(MODEL_SRC)) $(COLLECTION_TEST_LINK) $(CONFIG_TEST_LINK) \
 	$(PROTOCOL_LIB)
 # The same without the hash, which the test brings along.
 WEAK_TEST_LINK = $(filter-out $(call objects,storage/base/keyed_hash.c),$(COMMAND_TEST_LINK))
 GENERIC_TEST_LINK = $(call objects,tests/unit/generic_driver.c tests/unit/stand_ins.c \
-	server/core/call.c server/exec/keyspace.c server/core/readonly_names.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
+	server/core/call.c server/exec/keyspace.c server/core/function_names.c server/net/publication.c server/pubsub/effects.c server/config/log.c server/pubsub/notify.c \
 	server/commands/cmd_expire.c server/commands/cmd_generic.c server/commands/cmd_scan.c server/commands/cmd_key_range.c server/types/copy_trees.c server/types/string_build.c server/types/string_walk.c \
 	server/base/rng.c server/core/collected.c server/exec/collector.c server/exec/source_index.c server/base/glob.c server/types/scan_args.c $(MODEL_SRC)) $(CONFIG_TEST_LINK) $(PROTOCOL_LIB)
 

@@ -27,7 +27,7 @@
 #include "server/pubsub/pubsub.h"
 #include "server/script/script.h"
 #include "server/core/latency.h"
-#include "server/core/readonly_names.h"
+#include "server/core/function_names.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/long_run.h"
 #include "server/exec/tracking.h"

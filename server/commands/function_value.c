@@ -5,7 +5,7 @@
 
 #include "server/base/rng.h"
 #include "server/base/sha1.h"
-#include "server/core/readonly_names.h"
+#include "server/core/function_names.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/pubsub/effects.h"

@@ -12,7 +12,7 @@
 #include "storage/store.h"
 #include "server/base/version.h"
 #include "server/core/command.h"
-#include "server/core/readonly_names.h"
+#include "server/core/function_names.h"
 #include "server/config/config.h"
 #include "server/config/log.h"
 

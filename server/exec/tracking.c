@@ -275,8 +275,11 @@ static void evict_over_limit(struct tracking *tracking, struct worker *self, uin
 }
 
 /* Keys that clients may have in their caches give way to anything else. */
-static void give_way(struct tracking *tracking, struct worker *self)
+static void give_way_if_short(struct tracking *tracking, struct worker *self)
 {
+    if (tracking_table_keys(tracking->table) == 0 ||
+        store_has_memory(tracking->server->store, ACCOUNT_STEP))
+        return;
     uint64_t bytes = tracking_table_bytes(tracking->table);
     for (uint32_t i = 0; i < SHORT_EVICT_MOST; i++)
         if (tracking_table_bytes(tracking->table) + 2 * (uint64_t)ACCOUNT_STEP < bytes ||
@@ -293,8 +296,8 @@ static void account(struct tracking *tracking, struct worker *worker)
         !atomic_compare_exchange_strong(&tracking->told_bytes, &told, bytes))
         return;
     store_note_memory(tracking->server->store, change);
-    if (change > 0 && !store_has_memory(tracking->server->store, ACCOUNT_STEP))
-        give_way(tracking, worker);
+    if (change > 0)
+        give_way_if_short(tracking, worker);
 }
 
 /* ---- reads ---- */
@@ -385,9 +388,7 @@ void tracking_rest(struct worker *worker)
     evict_over_limit(tracking, worker, EVICT_PER_SECOND);
     tracking_table_rest(tracking->table, FREE_PER_SECOND);
     account(tracking, worker);
-    if (tracking_table_keys(tracking->table) > 0 &&
-        !store_has_memory(tracking->server->store, ACCOUNT_STEP))
-        give_way(tracking, worker);
+    give_way_if_short(tracking, worker);
 }
 
 uint64_t tracking_clients(const struct tracking *tracking)

@@ -18,7 +18,7 @@
 
 #include "server/core/call.h"
 #include "server/core/commandstats.h"
-#include "server/core/readonly_names.h"
+#include "server/core/function_names.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/exec/nested.h"

@@ -7,7 +7,7 @@
 
 #include "server/config/config_words.h"
 #include "server/core/command.h"
-#include "server/core/readonly_names.h"
+#include "server/core/function_names.h"
 
 #define LIBRARY_HEAD 24
 #define FUNCTION_HEAD 12

@@ -242,8 +242,6 @@ static enum store_result copy_kept(struct list *list, uint64_t index, uint64_t c
 /* Copies the remaining elements to a list that replaces this one. */
 static enum store_result write_anew(struct list *list, uint64_t index, uint64_t count)
 {
-    if (count > COPY_TREES_MANY)
-        return copy_kept(list, index, count);
     struct resp_slice *kept = store_alloc(list->call->txn, (count + 1) * sizeof(*kept));
     struct store_item element;
     struct list_place place;
@@ -280,7 +278,8 @@ enum store_result list_keep(struct list *list, uint64_t index, uint64_t count)
     uint64_t total = list_count(list);
     assert(index <= total && count <= total - index);
     if (list->tree != NULL && count < total - count) /* less work than removing the others */
-        return write_anew(list, index, count);
+        return count > COPY_TREES_MANY ? copy_kept(list, index, count)
+                                       : write_anew(list, index, count);
     struct list_place place;
     enum store_result result = list_seek(list, index + count, &place);
     if (result == STORE_OK)

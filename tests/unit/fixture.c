@@ -14,7 +14,7 @@
 #include "server/exec/blocked.h"
 #include "server/net/client_memory.h"
 #include "server/core/latency.h"
-#include "server/core/readonly_names.h"
+#include "server/core/function_names.h"
 #include "server/exec/long_run.h"
 #include "server/exec/slowlog.h"
 #include "server/exec/tracking.h"

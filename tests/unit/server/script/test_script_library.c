@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "server/core/readonly_names.h"
+#include "server/core/function_names.h"
 
 #define STAMP 0x123456789abcdef1ull
 

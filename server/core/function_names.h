@@ -1,12 +1,13 @@
 /*
- * The names of the functions that do not write (flag no-writes), as of the last commit of the
- * libraries: a worker that has not loaded them can nevertheless tell what FCALL may do.
+ * Names of functions and libraries, which are the same in any case; and the set of those functions
+ * that do not write (flag no-writes), as of the last commit of the libraries: a worker that has not
+ * loaded them can nevertheless tell what FCALL may do.
  *
  * Threads: a set has one owner until it is published, and does not change after that;
  * `readonly_names` may be used by any thread.
  */
-#ifndef VELLUM_READONLY_NAMES_H
-#define VELLUM_READONLY_NAMES_H
+#ifndef VELLUM_FUNCTION_NAMES_H
+#define VELLUM_FUNCTION_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 #include "protocol/resp.h"
 
-/* Of a function's or a library's name, whatever its case. */
+/* Hash, order and equality in any case. */
 uint32_t function_name_hash(struct resp_slice name);
 int function_name_compare(struct resp_slice a, struct resp_slice b);
 bool function_name_same(struct resp_slice a, struct resp_slice b);

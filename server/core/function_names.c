@@ -1,4 +1,4 @@
-#include "server/core/readonly_names.h"
+#include "server/core/function_names.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* Names of functions, and the set of those that do not write. */
-#include "server/core/readonly_names.h"
+#include "server/core/function_names.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
